@@ -2,5 +2,6 @@
 
 pub mod error;
 pub mod format;
+pub mod storage;
 
 pub use error::{Error, FormatError, Result, SampleError};
