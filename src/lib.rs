@@ -2,6 +2,7 @@
 
 pub mod error;
 pub mod format;
+pub mod storage;
 
 pub use error::{Error, FormatError, Result, SampleError};
 pub use format::{
