@@ -246,13 +246,26 @@ def re_exports(lib: Path) -> dict[str, str]:
     return names
 
 
+_MACRO = re.compile(r"#\s*\[\s*macro_export[^\]]*\]\s*(?:#\s*\[[^\]]*\]\s*)*macro_rules!\s*(\w+)")
+
+
+def exported_macros(src: Path) -> dict[str, str]:
+    """Name -> module, for `#[macro_export]`: such a macro is named at the crate root wherever it stands."""
+    names: dict[str, str] = {}
+    for file in src.rglob("*.rs"):
+        if module := module_path(file, src):
+            code = code_only(file.read_text(encoding="utf-8"))
+            names |= {name: module[0] for name in _MACRO.findall(code)}
+    return names
+
+
 # --- the checks ------------------------------------------------------------------------------------------------------
 
 
 def check_arrows(root: Path) -> list[str]:
     src = root / "src"
     lib = src / "lib.rs"
-    exported = re_exports(lib)
+    exported = exported_macros(src) | re_exports(lib)
     faults: list[str] = []
     for file in sorted(src.rglob("*.rs")):
         module = module_path(file, src)
@@ -390,6 +403,7 @@ GOOD_TREE = {
     "pub use crate::format::dtype::DType;\npub use reader::Dataset as Data;\n",
     "src/error.rs": "//! Doc that names [`crate::reader::Dataset`].\n" + FORBID + "use crate::format::DType;\n",
     "src/format/mod.rs": FORBID + "use std::{io, fmt};\nuse crate::{error::{self, Error}, Result};\nmod dtype;\n"
+    "#[macro_export]\n/// Doc.\n#[doc(hidden)]\nmacro_rules! dims { () => { $crate::dims!(1) } }\n"
     'const S: &str = "crate::reader \\" unsafe"; const C: char = \'"\'; // crate::writer unsafe\n'
     'const R: &str = r#"crate::writer " unsafe"#; /* a /* b */ crate::loader */ fn f<\'a>(x: &\'a str) {}\n',
     "src/format/dtype.rs": FORBID + "use super::S;\nuse super::super::error::Error;\nuse self::inner::X;\n"
@@ -410,6 +424,7 @@ BAD_TREES: list[tuple[str, dict[str, str], str]] = [
     ("by super", {"src/storage/mod.rs": "#![deny(unsafe_code)]\nuse super::format::DType;\n"}, "storage -> format"),
     ("by re-export", {"src/writer.rs": FORBID + "use crate::Data;\n"}, "writer -> reader"),
     ("in a macro", {"src/storage/mod.rs": "#![deny(unsafe_code)]\nmacro_rules! m { () => { $crate::writer::W } }\n"}, "storage -> writer"),
+    ("exported macro", {"src/storage/mod.rs": "#![deny(unsafe_code)]\nfn f() { crate::dims!() }\n"}, "storage -> format"),
     ("pub use", {"src/writer.rs": FORBID + "pub(crate) use crate::reader as r;\n"}, "writer -> reader"),
     ("behind a test", {"src/format/mod.rs": FORBID + "#[cfg(test)]\nmod tests { }\nuse crate::reader::A;\n"}, "format -> reader"),
     ("glob of the root", {"src/writer.rs": FORBID + "use crate::*;\n"}, "whole crate root"),
