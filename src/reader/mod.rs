@@ -8,6 +8,8 @@
 
 #[expect(unsafe_code, reason = "declares the constructor whose caller makes the promise that mapping asks for")]
 mod map;
+mod contents;
+mod harm;
 mod open;
 mod plan;
 mod prefetch;
@@ -22,11 +24,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use open::Fingerprint;
+pub(crate) use harm::merge as merge_ranges;
 use plan::Plans;
 pub use sample::{Sample, SampleBuf};
 pub use statistics::{AttributeStatistics, LengthStatistics, Statistics, ValueStatistics};
 use subset::Rows;
-pub use verify::{BadBlock, Problem, VerifyOptions, VerifyProgress, VerifyReport};
+pub use verify::{BadBlock, VerifyOptions, VerifyProgress, VerifyReport};
 pub use whole::OwnedTensor;
 
 use crate::error::{Error, Result};

@@ -47,7 +47,6 @@ pub(super) fn open(storage: Storage) -> Result<Inner> {
         return Err(Error::BigEndianHost);
     }
     let header = read_header(&storage, 0)?;
-    header.check_places().map_err(|fault| fault.at(storage.path()))?;
     let directory = read_directory(&storage, &header, header.directory_offset)?;
     Ok(Inner::new(storage, header, directory))
 }
@@ -59,12 +58,7 @@ pub(super) fn open_damaged(storage: Storage) -> Result<Inner> {
         return Err(Error::BigEndianHost);
     }
     let copy = storage.len().saturating_sub(HEADER_SIZE as u64);
-    let checked = |at: u64| {
-        let header = read_header(&storage, at)?;
-        header.check_places().map_err(|fault| fault.at(storage.path()))?;
-        Ok(header)
-    };
-    let header = checked(0).or_else(|first| checked(copy).map_err(|_| first))?;
+    let header = read_header(&storage, 0).or_else(|first| read_header(&storage, copy).map_err(|_| first))?;
     let directory = read_directory(&storage, &header, header.directory_offset).or_else(|first| {
         read_directory(&storage, &header, header.directory_copy_offset).map_err(|_| first)
     })?;
@@ -77,13 +71,19 @@ fn read_header(storage: &Storage, at: u64) -> Result<Header> {
     // At most HEADER_SIZE.
     let start = &mut bytes[..length as usize];
     storage.read_exact_at(at.min(storage.len() - length), start)?;
-    let parsed = check_magic(start).and_then(|()| {
-        if length < HEADER_SIZE as u64 {
-            return Err(FormatError::Truncated { expected: 2 * HEADER_SIZE as u64, found: length });
-        }
-        Header::parse(&bytes, storage.len())
-    });
+    let parsed = if length < HEADER_SIZE as u64 {
+        let short = FormatError::Truncated { expected: 2 * HEADER_SIZE as u64, found: length };
+        check_magic(start).and(Err(short))
+    } else {
+        parse_header(&bytes, storage.len())
+    };
     parsed.map_err(|fault| fault.at(storage.path()))
+}
+
+pub(super) fn parse_header(bytes: &[u8; HEADER_SIZE], file_length: u64) -> Result<Header, FormatError> {
+    let header = Header::parse(bytes, file_length)?;
+    header.check_places()?;
+    Ok(header)
 }
 
 fn read_directory(storage: &Storage, header: &Header, at: u64) -> Result<Directory> {
