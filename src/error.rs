@@ -117,7 +117,9 @@ pub enum Error {
         reason: Box<str>,
     },
     /// A sample lacks an optional attribute.
-    #[error("sample {sample} has no value of the optional attribute {attribute:?}: use `find`, which gives `None`")]
+    #[error(
+        "sample {sample} has no value of the optional attribute {attribute:?}: use `find`, which gives `None`"
+    )]
     Absent {
         /// The attribute.
         attribute: Box<str>,

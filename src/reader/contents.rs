@@ -13,15 +13,17 @@ use crate::format::{BLOCK_SIZE, DType};
 /// Checks every section that is not `harmed`; appends what is wrong to `problems`.
 pub(super) fn check(inner: &Inner, harmed: &[bool], problems: &mut Vec<FormatError>) -> Result<()> {
     let directory = &inner.directory;
+    // Values are looked for through the tables, which must be right first.
+    let mut tables_are_right = true;
     for (axis, plan) in directory.axes.iter().zip(&inner.plans.axes) {
-        if let (AxisLengths::Table(table), AxisPlan::Table(plan)) = (axis.lengths, plan)
-            && !harmed[table.section]
-        {
-            check_table(inner, table, plan, format!("axis {:?}", axis.name), problems)?;
+        if let (AxisLengths::Table(table), AxisPlan::Table(plan)) = (axis.lengths, plan) {
+            let before = problems.len();
+            if !harmed[table.section] {
+                check_table(inner, table, plan, format!("axis {:?}", axis.name), problems)?;
+            }
+            tables_are_right &= !harmed[table.section] && problems.len() == before;
         }
     }
-    // Values are looked for through the tables, which must be right first.
-    let tables_are_right = problems.is_empty();
     for (entry, plan) in directory.attributes.iter().zip(&inner.plans.attributes) {
         let before = problems.len();
         check_attribute_tables(inner, entry, plan, harmed, problems)?;
@@ -41,7 +43,8 @@ fn check_table(
     let mut check = TableCheck::new(name, plan.total);
     let section = inner.directory.sections[table.section];
     let outcome = for_chunks(inner, &section, |_, chunk| {
-        (0..chunk.len() / plan.width.size()).try_for_each(|at| check.push(plan.width.get(chunk, at)))
+        (0..chunk.len() / plan.width.size())
+            .try_for_each(|at| check.push(plan.width.get(chunk, at)))
     })?;
     if let Err(fault) = outcome.and_then(|()| check.finish()) {
         problems.push(fault);
@@ -62,7 +65,9 @@ fn check_attribute_tables(
         total,
     };
     let bytes = plan.data.end - plan.data.start;
-    for (kind, table, total) in [("offsets", entry.offsets, entry.total), ("bytes", entry.bytes, bytes)] {
+    for (kind, table, total) in
+        [("offsets", entry.offsets, entry.total), ("bytes", entry.bytes, bytes)]
+    {
         if let Some(table) = table
             && !harmed[table.section]
         {
@@ -72,7 +77,7 @@ fn check_attribute_tables(
     }
     if let Some(validity) = entry.validity
         && !harmed[validity]
-        && inner.header.samples % 8 != 0
+        && !inner.header.samples.is_multiple_of(8)
     {
         let section = inner.directory.sections[validity];
         let mut last = [0];
@@ -113,7 +118,10 @@ fn check_values(
     }
     // Strings, and the products of own tables, are checked by reading every sample: the rules are those of access.
     if sound && (plan.strings.is_some() || entry.offsets.is_some()) {
-        let used = [entry.offsets, entry.bytes, entry.ends].into_iter().flatten().map(|table| table.section);
+        let used = [entry.offsets, entry.bytes, entry.ends]
+            .into_iter()
+            .flatten()
+            .map(|table| table.section);
         if used.chain(entry.validity).any(|section| harmed[section]) {
             return Ok(());
         }
@@ -124,13 +132,16 @@ fn check_values(
 
 /// The first fault that reading every sample of one attribute meets.
 fn check_samples(inner: &Inner, plan: &AttributePlan) -> Result<Option<FormatError>> {
-    let attribute = inner.attribute_index(&plan.name, &(0..inner.plans.attributes.len()).collect::<Vec<_>>())?;
+    let attribute = inner
+        .attribute_index(&plan.name, &(0..inner.plans.attributes.len()).collect::<Vec<_>>())?;
     let attributes = [attribute];
     let mut buffer = SampleBuf::new();
     for index in 0..inner.header.samples {
         let read = if plan.strings.is_some() {
             buffer.fill(inner, index, &attributes).and_then(|()| {
-                super::Sample::buffered(inner, index, &attributes, &buffer).find(&plan.name).map(drop)
+                super::Sample::buffered(inner, index, &attributes, &buffer)
+                    .find(&plan.name)
+                    .map(drop)
             })
         } else {
             inner.plans.locate(&inner.storage, plan, index).map(drop)

@@ -44,7 +44,8 @@ impl<'a> Harm<'a> {
             }
             for dim in inner.plans.attributes[index].dims() {
                 if let PlanDim::Axis(axis) = dim
-                    && let crate::format::directory::AxisLengths::Table(table) = directory.axes[*axis].lengths
+                    && let crate::format::directory::AxisLengths::Table(table) =
+                        directory.axes[*axis].lengths
                 {
                     uses[table.section].push((index, Role::Table(table.width.size() as u64)));
                 }

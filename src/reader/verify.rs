@@ -184,7 +184,9 @@ fn check_blocks(
     let run = || {
         let mut buffer = vec![0; (BLOCKS_AT_ONCE * BLOCK_SIZE) as usize];
         while !stop.load(Ordering::Relaxed) {
-            let Some((index, blocks)) = work.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+            let Some((index, blocks)) = work.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                break;
+            };
             let mut done = 0;
             for block in blocks.clone() {
                 let section = &sections[*index];
@@ -235,7 +237,15 @@ fn check_blocks(
     for (section, block, bytes, expected, found) in bad {
         let start = sections[section].offset;
         let (attributes, samples) = harm.of(section, bytes.start - start..bytes.end - start);
-        report.bad_blocks.push(BadBlock { section, block, bytes, expected, found, attributes, samples });
+        report.bad_blocks.push(BadBlock {
+            section,
+            block,
+            bytes,
+            expected,
+            found,
+            attributes,
+            samples,
+        });
     }
     Ok(())
 }
@@ -263,7 +273,12 @@ fn check_copies(inner: &Inner, problems: &mut Vec<FormatError>) -> Result<()> {
     let copy_at = header.file_length - HEADER_SIZE as u64;
     for (what, first, second, length) in [
         ("header", 0, copy_at, HEADER_SIZE as u64),
-        ("directory", header.directory_offset, header.directory_copy_offset, header.directory_length),
+        (
+            "directory",
+            header.directory_offset,
+            header.directory_copy_offset,
+            header.directory_length,
+        ),
     ] {
         // At most the format's limit for the directory.
         let mut bytes = [vec![0; length as usize], vec![0; length as usize]];
@@ -274,7 +289,11 @@ fn check_copies(inner: &Inner, problems: &mut Vec<FormatError>) -> Result<()> {
             let found = crc32fast::hash(&bytes[0]);
             if found != header.directory_crc {
                 let what = "the directory".to_owned();
-                problems.push(FormatError::Checksum { what, expected: header.directory_crc, found });
+                problems.push(FormatError::Checksum {
+                    what,
+                    expected: header.directory_crc,
+                    found,
+                });
             }
         }
         if let Some(at) = bytes[0].iter().zip(&bytes[1]).position(|(one, other)| one != other) {
