@@ -5,6 +5,7 @@
 mod aligned;
 pub mod error;
 pub mod format;
+pub mod plan;
 mod reader;
 pub mod storage;
 
