@@ -6,7 +6,9 @@ mod aligned;
 pub mod error;
 pub mod format;
 mod reader;
+mod salvage;
 pub mod storage;
+mod writer;
 
 pub use aligned::AlignedBytes;
 pub use error::{Error, FormatError, Result, SampleError};
@@ -18,4 +20,6 @@ pub use reader::{
     AttributeStatistics, BadBlock, Dataset, Fingerprint, LengthStatistics, OwnedTensor, Sample,
     SampleBuf, Statistics, ValueStatistics, VerifyOptions, VerifyProgress, VerifyReport,
 };
+pub use salvage::{SalvageReport, salvage};
 pub use storage::{Access, Backing, MemoryUse};
+pub use writer::{NewSample, Strategy, Summary, Writer, WriterOptions, WriterProgress};
