@@ -7,7 +7,7 @@ use std::ops::Range;
 use crate::error::{Error, FormatError, Result};
 use crate::format::directory::{AxisLengths, Directory, Table};
 use crate::format::offsets::checked_range;
-use crate::format::{DType, Dim, MAX_RANK, OffsetWidth, Shape};
+use crate::format::{DType, Dim, MAX_RANK, OffsetWidth, Shape, product};
 use crate::storage::Storage;
 
 /// A table of offsets in the file, whose place and size were proved at open.
@@ -227,9 +227,8 @@ impl Plans {
                 let own = Self::pair(storage, table, index, &|| {
                     format!("attribute {:?}, offsets", plan.name)
                 })?;
-                let product =
-                    shape.dims().iter().try_fold(1u64, |n, &extent| n.checked_mul(extent as u64));
-                if product != Some(own.end - own.start) {
+                let extents = shape.dims().iter().map(|&extent| extent as u64);
+                if product(extents) != Some(own.end - own.start) {
                     return Err(FormatError::Offsets {
                         table: format!("attribute {:?}, offsets", plan.name),
                         entry: index + 1,
