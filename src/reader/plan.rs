@@ -79,6 +79,15 @@ impl AttributePlan {
     pub(crate) fn dims(&self) -> &[PlanDim] {
         &self.dims[..self.rank]
     }
+
+    /// Whether sample `index` lacks the attribute.
+    #[inline]
+    pub(crate) fn is_absent(&self, storage: &Storage, index: u64) -> Result<bool> {
+        let Some(validity) = self.validity else { return Ok(false) };
+        let mut byte = [0];
+        fetch(storage, validity + index / 8, &mut byte)?;
+        Ok(byte[0] >> (index % 8) & 1 == 0)
+    }
 }
 
 /// Where one sample's value of one attribute is. Everything in it was checked.
@@ -191,13 +200,6 @@ impl Plans {
         }
     }
 
-    fn is_present(&self, storage: &Storage, plan: &AttributePlan, index: u64) -> Result<bool> {
-        let Some(validity) = plan.validity else { return Ok(true) };
-        let mut byte = [0];
-        fetch(storage, validity + index / 8, &mut byte)?;
-        Ok(byte[0] >> (index % 8) & 1 == 1)
-    }
-
     /// Where the value of attribute `plan` in sample `index` is; `None` if the sample lacks it.
     #[inline]
     pub(crate) fn locate(
@@ -206,7 +208,7 @@ impl Plans {
         plan: &AttributePlan,
         index: u64,
     ) -> Result<Option<Located>> {
-        if !self.is_present(storage, plan, index)? {
+        if plan.is_absent(storage, index)? {
             return Ok(None);
         }
         let mut shape = Shape::SCALAR;
