@@ -1,5 +1,6 @@
 //! Datasets of variable-size samples that are larger than RAM.
 
+pub mod convert;
 pub mod error;
 pub mod format;
 
