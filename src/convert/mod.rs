@@ -3,6 +3,7 @@
 //! | module | reads | writes |
 //! | --- | --- | --- |
 //! | [`graph6`] | graph6 and sparse6 files of nauty, one graph a line | |
+//! | [`tu`] | text sets in the TU layout (`DS_A.txt`, `DS_graph_indicator.txt`, ...) | |
 //! | `npy` (feature `npz`) | folders of `.npy`/`.npz` samples, concatenated `.npy` arrays with offsets | the same |
 //!
 //! Each module has a reader that yields one sample at a time into buffers that are used again, so memory follows the
@@ -16,6 +17,7 @@
 
 pub mod graph6;
 mod lines;
+pub mod tu;
 
 use std::path::Path;
 
