@@ -39,7 +39,9 @@ pub enum Error {
         fault: Box<FormatError>,
     },
     /// The host is big-endian; fencepost files are little-endian and are served without conversion.
-    #[error("this host is big-endian and fencepost serves little-endian files without conversion: use a little-endian host")]
+    #[error(
+        "this host is big-endian and fencepost serves little-endian files without conversion: use a little-endian host"
+    )]
     BigEndianHost,
     /// A schema breaks a rule, before anything was written.
     #[error("schema: {place}: {problem}")]
@@ -85,7 +87,9 @@ pub enum Error {
         len: u64,
     },
     /// A boolean mask of another length than the dataset.
-    #[error("the mask has {found} entries but the dataset has {expected} samples: give one entry per sample")]
+    #[error(
+        "the mask has {found} entries but the dataset has {expected} samples: give one entry per sample"
+    )]
     MaskLength {
         /// Number of samples.
         expected: u64,
@@ -103,7 +107,9 @@ pub enum Error {
         available: Box<str>,
     },
     /// An attribute that this version of the library cannot read; the other attributes are served.
-    #[error("attribute {attribute:?} cannot be read: {reason}; the other attributes can, or use a newer fencepost")]
+    #[error(
+        "attribute {attribute:?} cannot be read: {reason}; the other attributes can, or use a newer fencepost"
+    )]
     AttributeRefused {
         /// The attribute.
         attribute: Box<str>,
@@ -127,7 +133,9 @@ pub enum Error {
         reason: Box<str>,
     },
     /// A whole-arena tensor was asked where the layout has none.
-    #[error("attribute {attribute:?} has no whole tensor in the file: {reason}; `materialize` builds it ({bytes} bytes)")]
+    #[error(
+        "attribute {attribute:?} has no whole tensor in the file: {reason}; `materialize` builds it ({bytes} bytes)"
+    )]
     NotContiguous {
         /// The attribute.
         attribute: Box<str>,
@@ -185,7 +193,9 @@ fn hint(advice: &str) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
     /// The first eight bytes are not the signature.
-    #[error("not a fencepost file: expected the signature 89 46 4e 43 50 0d 0a 1a, found {found}; {advice}")]
+    #[error(
+        "not a fencepost file: expected the signature 89 46 4e 43 50 0d 0a 1a, found {found}; {advice}"
+    )]
     Magic {
         /// The bytes found, in hex.
         found: String,
@@ -193,7 +203,9 @@ pub enum FormatError {
         advice: &'static str,
     },
     /// A major version that this library does not know.
-    #[error("format version {major}.{minor} is not readable: this library reads versions 1.x; use a newer fencepost")]
+    #[error(
+        "format version {major}.{minor} is not readable: this library reads versions 1.x; use a newer fencepost"
+    )]
     Version {
         /// Major version of the file.
         major: u16,
@@ -201,13 +213,17 @@ pub enum FormatError {
         minor: u16,
     },
     /// A critical feature that this library does not know.
-    #[error("the file needs features that this library lacks (critical feature bits {unknown:#x}): use a newer fencepost")]
+    #[error(
+        "the file needs features that this library lacks (critical feature bits {unknown:#x}): use a newer fencepost"
+    )]
     CriticalFeature {
         /// The unknown bits.
         unknown: u64,
     },
     /// The file is shorter than it says.
-    #[error("the file is cut off: expected {expected} bytes, found {found}; copy it again from its source")]
+    #[error(
+        "the file is cut off: expected {expected} bytes, found {found}; copy it again from its source"
+    )]
     Truncated {
         /// Length that it should have.
         expected: u64,
@@ -215,7 +231,9 @@ pub enum FormatError {
         found: u64,
     },
     /// The file is longer than it says.
-    #[error("the file goes on beyond its end: expected {expected} bytes, found {found}; something was appended, or two files were joined")]
+    #[error(
+        "the file goes on beyond its end: expected {expected} bytes, found {found}; something was appended, or two files were joined"
+    )]
     TrailingBytes {
         /// Length that it should have.
         expected: u64,
@@ -223,7 +241,9 @@ pub enum FormatError {
         found: u64,
     },
     /// A checksum does not match.
-    #[error("{what} is damaged: expected CRC-32 {expected:08x}, found {found:08x}; restore the file, or `salvage` what is whole")]
+    #[error(
+        "{what} is damaged: expected CRC-32 {expected:08x}, found {found:08x}; restore the file, or `salvage` what is whole"
+    )]
     Checksum {
         /// What it covers.
         what: String,
@@ -267,7 +287,9 @@ pub enum FormatError {
         found: String,
     },
     /// A section lies outside the bytes that sections may use.
-    #[error("section {section} (bytes {offset}..+{length}) is out of bounds: sections lie within {low}..{high}")]
+    #[error(
+        "section {section} (bytes {offset}..+{length}) is out of bounds: sections lie within {low}..{high}"
+    )]
     SectionBounds {
         /// Index in the section list.
         section: usize,
@@ -319,7 +341,9 @@ pub enum FormatError {
         found: u64,
     },
     /// An entry of an offsets table breaks the rules of tables.
-    #[error("{table}: entry {entry} is wrong: expected {expected}, found {found}; run `verify`, then `salvage`")]
+    #[error(
+        "{table}: entry {entry} is wrong: expected {expected}, found {found}; run `verify`, then `salvage`"
+    )]
     Offsets {
         /// The table.
         table: String,
@@ -331,7 +355,9 @@ pub enum FormatError {
         found: u64,
     },
     /// A bool byte is neither 0 nor 1.
-    #[error("attribute {attribute:?}: element {element} is a bool stored as {found}: expected 0 or 1; run `verify`, then `salvage`")]
+    #[error(
+        "attribute {attribute:?}: element {element} is a bool stored as {found}: expected 0 or 1; run `verify`, then `salvage`"
+    )]
     Bool {
         /// The attribute.
         attribute: String,
@@ -341,7 +367,9 @@ pub enum FormatError {
         found: u8,
     },
     /// A `utf8` value is not UTF-8.
-    #[error("attribute {attribute:?}: not valid UTF-8 from byte {at} of the value; run `verify`, then `salvage`")]
+    #[error(
+        "attribute {attribute:?}: not valid UTF-8 from byte {at} of the value; run `verify`, then `salvage`"
+    )]
     Utf8 {
         /// The attribute.
         attribute: String,
