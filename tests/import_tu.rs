@@ -307,7 +307,7 @@ fn labels_and_attributes_of_nodes() {
     fs::remove_file(folder.path().join("T_node_labels.txt")).unwrap();
     let (layout, graphs) = read_all(folder.path(), &Options::new()).unwrap();
     assert_eq!((layout.num_node_attributes, layout.x), (2, Some(0)));
-    assert_eq!(graphs[0].x, []);
+    assert!(graphs[0].x.is_empty());
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn targets() {
     let (layout, graphs) = with("graph_labels", "1\n2\n2\n1\n");
     assert_eq!(layout.y, Some(Target { float: false, columns: 1, per_node: true }));
     assert_eq!(graphs[0].y_label, [0, 1]);
-    assert_eq!(graphs[1].y_label, []);
+    assert!(graphs[1].y_label.is_empty());
     assert_eq!(graphs[2].y_label, [1, 0]);
     // Attributes win over labels.
     let folder = set(&[

@@ -17,6 +17,8 @@
 
 pub mod graph6;
 mod lines;
+#[cfg(feature = "npz")]
+pub mod npy;
 pub mod tu;
 
 use std::path::Path;
