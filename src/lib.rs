@@ -3,6 +3,7 @@
 pub mod convert;
 pub mod error;
 pub mod format;
+pub mod storage;
 
 pub use error::{Error, FormatError, Result, SampleError};
 pub use format::{

@@ -1,0 +1,168 @@
+//! How a file is written.
+
+#![forbid(unsafe_code)]
+
+use std::fmt;
+use std::path::Path;
+
+use serde_json::{Map, Value as Json};
+
+use super::Writer;
+use super::spool::{SpoolOptions, Strategy};
+use crate::error::{Error, Result};
+use crate::format::{ALIGNMENT_DEFAULT, ALIGNMENT_MAX, ALIGNMENT_MIN, Schema, json};
+use crate::storage::Mode;
+
+/// How far a writer is, for [`WriterOptions::progress`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WriterProgress {
+    /// Samples pushed.
+    pub samples: u64,
+    /// Bytes of values pushed, as stored.
+    pub bytes: u64,
+}
+
+type ProgressFn = Box<dyn FnMut(WriterProgress) + Send>;
+
+/// Options of a [`Writer`]; the defaults suit most.
+///
+/// ```no_run
+/// # use fencepost::{Schema, Writer};
+/// # let schema = Schema::builder().build()?;
+/// let writer = Writer::options()
+///     .metadata(r#"{"source": "QM9"}"#)?
+///     .check_indices(false)
+///     .create("qm9.fence", schema)?;
+/// # Ok::<(), fencepost::Error>(())
+/// ```
+pub struct WriterOptions {
+    pub(super) alignment: u64,
+    pub(super) check_indices: bool,
+    pub(super) statistics: bool,
+    pub(super) metadata: Map<String, Json>,
+    pub(super) spool: SpoolOptions,
+    pub(super) progress: Option<ProgressFn>,
+}
+
+impl Default for WriterOptions {
+    fn default() -> Self {
+        WriterOptions {
+            alignment: ALIGNMENT_DEFAULT,
+            check_indices: true,
+            statistics: true,
+            metadata: Map::new(),
+            spool: SpoolOptions::default(),
+            progress: None,
+        }
+    }
+}
+
+impl WriterOptions {
+    /// Starts every section at a multiple of this: a power of two of at least 64. The default, 4096, lets a mapped reader
+    /// share no page between attributes, and lets the writer join the sections without copying them.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for another number.
+    pub fn alignment(mut self, alignment: u64) -> Result<Self> {
+        if !alignment.is_power_of_two() || !(ALIGNMENT_MIN..=ALIGNMENT_MAX).contains(&alignment) {
+            return Err(Error::Unsupported {
+                what: format!("alignment {alignment}").into(),
+                problem: format!("use a power of two in {ALIGNMENT_MIN}..={ALIGNMENT_MAX}").into(),
+            });
+        }
+        self.alignment = alignment;
+        Ok(self)
+    }
+
+    /// Whether `push` checks that index values lie within the axis they are incremented by (on by default). Inferred
+    /// schemas never check, because PyG allows -1 and ids beyond the graph.
+    #[must_use]
+    pub fn check_indices(mut self, check: bool) -> Self {
+        self.check_indices = check;
+        self
+    }
+
+    /// Whether min, max, mean and the count of NaN of every attribute are gathered on the way (on by default).
+    #[must_use]
+    pub fn statistics(mut self, gather: bool) -> Self {
+        self.statistics = gather;
+        self
+    }
+
+    /// User metadata: a JSON object, kept in the directory and read back by
+    /// [`Dataset::metadata`](crate::Dataset::metadata).
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if it is no JSON object, has a key twice, or an integer beyond 64 bits.
+    pub fn metadata(mut self, object: &str) -> Result<Self> {
+        let refuse = |problem: String| Error::Unsupported {
+            what: "user metadata".into(),
+            problem: problem.into(),
+        };
+        self.metadata = match json::parse(object.as_bytes()).map_err(|fault| refuse(fault.to_string()))? {
+            Json::Object(map) => map,
+            other => return Err(refuse(format!("needs a JSON object, was given {other}"))),
+        };
+        Ok(self)
+    }
+
+    /// How the sections are joined at the end; [`Strategy::Auto`] takes the cheapest that the filesystem allows. All ways
+    /// give the same bytes.
+    #[must_use]
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.spool.strategy = strategy;
+        self
+    }
+
+    /// Calls this now and then while samples are pushed.
+    #[must_use]
+    pub fn progress(mut self, progress: impl FnMut(WriterProgress) + Send + 'static) -> Self {
+        self.progress = Some(Box::new(progress));
+        self
+    }
+
+    /// A writer of this schema. A file of this name stays whole until the new one is complete, and is then replaced.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the folder cannot be written to.
+    pub fn create(self, path: impl AsRef<Path>, schema: Schema) -> Result<Writer> {
+        Writer::with_options(path.as_ref(), Mode::Replace, Some(schema), self)
+    }
+
+    /// As [`create`](Self::create), but a file of this name is an error, now and when the new one is complete.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyExists`]; otherwise as [`create`](Self::create).
+    pub fn create_new(self, path: impl AsRef<Path>, schema: Schema) -> Result<Writer> {
+        Writer::with_options(path.as_ref(), Mode::New, Some(schema), self)
+    }
+
+    /// A writer whose schema is inferred from the first sample, by PyG's rules of naming.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_inferred(self, path: impl AsRef<Path>) -> Result<Writer> {
+        Writer::with_options(path.as_ref(), Mode::Replace, None, self)
+    }
+
+    /// As [`create_inferred`](Self::create_inferred), but a file of this name is an error.
+    ///
+    /// # Errors
+    /// As [`create_new`](Self::create_new).
+    pub fn create_new_inferred(self, path: impl AsRef<Path>) -> Result<Writer> {
+        Writer::with_options(path.as_ref(), Mode::New, None, self)
+    }
+}
+
+impl fmt::Debug for WriterOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WriterOptions")
+            .field("alignment", &self.alignment)
+            .field("check_indices", &self.check_indices)
+            .field("statistics", &self.statistics)
+            .field("metadata", &self.metadata)
+            .field("spool", &self.spool)
+            .finish_non_exhaustive()
+    }
+}
