@@ -166,18 +166,10 @@ impl Plans {
     ) -> Result<Range<u64>> {
         let width = table.width.size();
         let at = table.at + index * width as u64;
-        let (start, end) = match storage.as_slice() {
-            Some(file) => {
-                // The table was proved to hold samples + 1 entries within the file, and `index` to be a sample.
-                let entries = &file[at as usize..][..2 * width];
-                (table.width.get(entries, 0), table.width.get(entries, 1))
-            }
-            None => {
-                let mut entries = [0; 16];
-                storage.read_exact_at(at, &mut entries[..2 * width])?;
-                (table.width.get(&entries, 0), table.width.get(&entries, 1))
-            }
-        };
+        // The table was proved to hold samples + 1 entries within the file, and `index` to be a sample.
+        let mut entries = [0; 16];
+        fetch(storage, at, &mut entries[..2 * width])?;
+        let (start, end) = (table.width.get(&entries, 0), table.width.get(&entries, 1));
         checked_range(name, index, start, end, table.total).map_err(|fault| fault.at(storage.path()))
     }
 
@@ -193,16 +185,9 @@ impl Plans {
 
     fn is_present(&self, storage: &Storage, plan: &AttributePlan, index: u64) -> Result<bool> {
         let Some(validity) = plan.validity else { return Ok(true) };
-        let at = validity + index / 8;
-        let byte = match storage.as_slice() {
-            Some(file) => file[at as usize],
-            None => {
-                let mut byte = [0];
-                storage.read_exact_at(at, &mut byte)?;
-                byte[0]
-            }
-        };
-        Ok(byte >> (index % 8) & 1 == 1)
+        let mut byte = [0];
+        fetch(storage, validity + index / 8, &mut byte)?;
+        Ok(byte[0] >> (index % 8) & 1 == 1)
     }
 
     /// Where the value of attribute `plan` in sample `index` is; `None` if the sample lacks it.
@@ -261,6 +246,19 @@ impl Plans {
     fn extent(&self, storage: &Storage, plan: &AttributePlan, length: u64) -> Result<usize> {
         // Only a 32-bit host has lengths that it cannot address.
         usize::try_from(length).map_err(|_| too_large(storage, plan))
+    }
+}
+
+/// Copies bytes of the file: from memory where they are addressable, by a read elsewhere.
+#[inline]
+pub(crate) fn fetch(storage: &Storage, at: u64, buffer: &mut [u8]) -> Result<()> {
+    match storage.as_slice() {
+        Some(file) => {
+            // Every caller's range was proved to lie in the file, which is in memory here, so it fits a usize.
+            buffer.copy_from_slice(&file[at as usize..][..buffer.len()]);
+            Ok(())
+        }
+        None => storage.read_exact_at(at, buffer),
     }
 }
 

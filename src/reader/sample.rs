@@ -6,7 +6,7 @@ use std::fmt;
 use std::ops::Range;
 
 use super::Inner;
-use super::plan::{AttributePlan, Located, too_large};
+use super::plan::{AttributePlan, Located, fetch, too_large};
 use crate::aligned::{ALIGNMENT, AlignedBytes};
 use crate::error::{Error, FormatError, Result};
 use crate::format::{
@@ -81,11 +81,11 @@ impl SampleBuf {
         let stored = size(&located.bytes)?;
         let data = if plan.stored == plan.dtype {
             let data = self.reserve(*end, stored);
-            inner.storage.read_exact_at(located.bytes.start, &mut self.data.as_mut_slice()[data.clone()])?;
+            fetch(&inner.storage, located.bytes.start, &mut self.data.as_mut_slice()[data.clone()])?;
             data
         } else {
             self.narrow.resize(stored, 0);
-            inner.storage.read_exact_at(located.bytes.start, &mut self.narrow)?;
+            fetch(&inner.storage, located.bytes.start, &mut self.narrow)?;
             let wide = stored / plan.stored.size() * plan.dtype.size();
             let data = self.reserve(*end, wide);
             let target = &mut self.data.as_mut_slice()[data.clone()];
@@ -98,7 +98,7 @@ impl SampleBuf {
             let width = width.size() as u64;
             let range = at + located.elements.start * width..at + located.elements.end * width;
             ends = self.reserve(*end, size(&range)?);
-            inner.storage.read_exact_at(range.start, &mut self.data.as_mut_slice()[ends.clone()])?;
+            fetch(&inner.storage, range.start, &mut self.data.as_mut_slice()[ends.clone()])?;
             *end = ends.end;
         }
         let base = located.bytes.start - plan.data.start;

@@ -1,0 +1,52 @@
+# What a developer types. Works with Rust and Python 3.11 or newer; other tools are used when they are there.
+# The work is in cargo and in ci/; here are only the names.
+
+SHELL := bash
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test check bench fuzz clean
+
+# Handed to every cargo command, e.g. CARGO_FLAGS=--locked or CARGO_FLAGS=--offline.
+CARGO_FLAGS ?=
+export CARGO_FLAGS
+# Handed to the benchmarks: a filter, or criterion's options.
+BENCH_ARGS ?=
+# How long each fuzz target runs.
+FUZZ_SECONDS ?= 30
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+demo: ## import real molecules and graphs, verify them, compare the three backings
+	cargo build $(CARGO_FLAGS) --release -p fencepost-cli
+	@cargo run $(CARGO_FLAGS) --release --quiet -p fencepost-cli -- demo --data examples/data
+
+test: ## all tests: Rust, documentation, examples, then the reference reader in Python
+	@ci/test.sh rust
+	@ci/test.sh doc
+	@ci/test.sh examples
+	@ci/test.sh python
+
+check: ## formatting, lints with both feature sets, layers, documentation, dependencies
+	cargo fmt --all --check
+	"$$(ci/python_env.sh --find)" ci/check_layers.py --self-test
+	"$$(ci/python_env.sh --find)" ci/check_layers.py
+	cargo clippy $(CARGO_FLAGS) --workspace --all-targets -- -D warnings
+	cargo clippy $(CARGO_FLAGS) --workspace --all-targets --all-features -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc $(CARGO_FLAGS) -p fencepost --lib --no-deps --all-features
+	@if cargo deny --version >/dev/null 2>&1; then \
+		echo 'cargo deny check licenses bans sources'; cargo deny check licenses bans sources; \
+	else \
+		echo 'check: cargo-deny is not installed, so licences and sources were not checked (cargo install cargo-deny --locked)'; \
+	fi
+
+bench: ## criterion benchmarks (BENCH_ARGS='get' runs those with "get" in the name)
+	cargo bench $(CARGO_FLAGS) -p fencepost --all-features --bench '*' -- $(BENCH_ARGS)
+
+fuzz: ## every fuzz target for FUZZ_SECONDS each (needs cargo-fuzz and a nightly toolchain)
+	@ci/fuzz.sh $(FUZZ_SECONDS)
+
+clean: ## remove what was built here (the Python environment in the user's cache stays)
+	cargo clean
+	rm -rf .pytest_cache fuzz/target fuzz/artifacts
+	find format-spec -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,328 @@
+//! File to datasets and samples: opens, validates, serves views. Knows nothing of batching.
+//!
+//! Opening proves what the counts allow to prove, in time that depends on the number of attributes and not on the number
+//! of samples. Each access then checks the two offsets it uses, so that a bad file is an error and never a wild read.
+
+// Not `forbid`, which could not be lifted for the one module that declares `Dataset::map`.
+#![deny(unsafe_code)]
+
+#[expect(unsafe_code, reason = "declares the constructor whose caller makes the promise that mapping asks for")]
+mod map;
+mod open;
+mod plan;
+mod prefetch;
+mod sample;
+mod statistics;
+mod subset;
+mod verify;
+mod whole;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+pub use open::Fingerprint;
+use plan::Plans;
+pub use sample::{Sample, SampleBuf};
+pub use statistics::{AttributeStatistics, LengthStatistics, Statistics, ValueStatistics};
+use subset::Rows;
+pub use verify::{BadBlock, Problem, VerifyOptions, VerifyProgress, VerifyReport};
+pub use whole::OwnedTensor;
+
+use crate::error::{Error, Result};
+use crate::format::directory::Directory;
+use crate::format::header::Header;
+use crate::format::{Schema, json};
+use crate::storage::{Access, Backing, MemoryUse, Storage};
+
+/// What all clones and views of a dataset share.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub storage: Storage,
+    pub header: Header,
+    pub directory: Directory,
+    pub plans: Plans,
+    /// All attributes that are not hidden.
+    visible: Arc<[usize]>,
+    metadata: String,
+}
+
+/// A file of samples, opened for reading.
+///
+/// `Send` and `Sync`; a clone is cheap and shares everything. A dataset can be a view of some samples and some attributes
+/// of a file: [`select`](Self::select), [`range`](Self::range), [`mask`](Self::mask), [`project`](Self::project).
+///
+/// | opened with | the file is | choose it |
+/// | --- | --- | --- |
+/// | [`load`](Self::load) | read into memory once | when it is small and one process reads it |
+/// | [`map`](Self::map) | mapped; pages come in as they are touched | on local disks, also for files larger than memory |
+/// | [`open`](Self::open) | read by position at each access | on network filesystems, and for files that may change |
+///
+/// ```
+/// # use fencepost::{Attribute, DType, NewSample, Schema, TensorView, Writer, dims};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("a.fence");
+/// # let schema = Schema::builder().attribute(Attribute::new("x", DType::F32, dims!["nodes", 2])).build()?;
+/// # let mut writer = Writer::create(&path, schema)?;
+/// # writer.push(&NewSample::new().tensor("x", TensorView::from_slice(&[1.0f32, 2.0], &[1, 2])?))?;
+/// # writer.finish()?;
+/// use fencepost::{Dataset, SampleBuf};
+/// let dataset = Dataset::load(&path)?;
+/// assert_eq!(dataset.get(0)?.slice::<f32>("x")?, [1.0, 2.0]);
+///
+/// let dataset = Dataset::open(&path)?;
+/// let mut buffer = SampleBuf::new();
+/// let sample = dataset.read(0, &mut buffer)?;
+/// assert_eq!(sample.attr("x")?.shape(), [1, 2]);
+/// # Ok::<(), fencepost::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Dataset {
+    inner: Arc<Inner>,
+    rows: Rows,
+    attributes: Arc<[usize]>,
+}
+
+impl Dataset {
+    /// Opens a file resident: reads it into memory once, with several threads.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be read or does not fit into memory; [`Error::Format`] naming the rule that it breaks;
+    /// [`Error::BigEndianHost`].
+    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
+        Self::from_storage(Storage::load(path)?)
+    }
+
+    /// Opens a file positional: each access reads what it needs. Safe whatever happens to the file: one that is cut off
+    /// later gives errors.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::from_storage(Storage::open(path)?)
+    }
+
+    /// Opens a file whose bytes are in memory; they are copied into aligned memory.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load); the path in errors is `<memory>`.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        Self::from_storage(Storage::from_bytes(bytes))
+    }
+
+    fn from_storage(storage: Storage) -> Result<Self> {
+        let inner = Arc::new(open::open(storage)?);
+        Ok(Self::of(inner))
+    }
+
+    pub(crate) fn of(inner: Arc<Inner>) -> Self {
+        Dataset { rows: Rows::all(inner.header.samples), attributes: inner.visible.clone(), inner }
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.inner
+    }
+
+    /// Indices of the attributes of this view, in file order.
+    pub(crate) fn attribute_indices(&self) -> &[usize] {
+        &self.attributes
+    }
+
+    /// Number of samples.
+    pub fn len(&self) -> u64 {
+        self.rows.len()
+    }
+
+    /// Whether there are no samples.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The index in the file of sample `index` of this view.
+    ///
+    /// # Errors
+    /// [`Error::IndexOutOfRange`].
+    #[inline]
+    pub fn file_index(&self, index: u64) -> Result<u64> {
+        self.rows.get(index).ok_or(Error::IndexOutOfRange { index, len: self.len() })
+    }
+
+    /// Sample `index`, its values borrowed from the file's bytes: resident and mapped datasets.
+    ///
+    /// A mapped sample whose pages were never touched is asked for whole, so that it costs about one wait for the disk
+    /// and not one for each attribute.
+    ///
+    /// # Errors
+    /// [`Error::IndexOutOfRange`]; [`Error::NotBorrowable`] if the dataset is positional (use [`read`](Self::read));
+    /// [`Error::Format`] if the sample's offsets break a rule.
+    #[inline]
+    pub fn get(&self, index: u64) -> Result<Sample<'_>> {
+        let index = self.file_index(index)?;
+        let Some(file) = self.inner.storage.as_slice() else {
+            return Err(Error::NotBorrowable {
+                attribute: "*".into(),
+                reason: "the dataset is positional, so its bytes are not in memory: use `read`".into(),
+            });
+        };
+        if self.inner.storage.backing() == Backing::Mapped {
+            self.touch(index)?;
+        }
+        Ok(Sample::borrowed(&self.inner, index, &self.attributes, file))
+    }
+
+    /// Sample `index`, read into `buffer`: every backing, narrow attributes widened. Allocates nothing once the buffer
+    /// has grown to the largest sample.
+    ///
+    /// # Errors
+    /// [`Error::IndexOutOfRange`]; [`Error::Io`]; [`Error::Format`] if the sample's offsets break a rule.
+    pub fn read<'b>(&'b self, index: u64, buffer: &'b mut SampleBuf) -> Result<Sample<'b>> {
+        let index = self.file_index(index)?;
+        if self.inner.storage.backing() == Backing::Mapped {
+            self.touch(index)?;
+        }
+        buffer.fill(&self.inner, index, &self.attributes)?;
+        Ok(Sample::buffered(&self.inner, index, &self.attributes, buffer))
+    }
+
+    /// The schema of the file: all axes and attributes that can be read, hidden ones included.
+    pub fn schema(&self) -> &Schema {
+        &self.inner.directory.schema
+    }
+
+    /// Names of the attributes of this view, in file order.
+    pub fn attribute_names(&self) -> impl Iterator<Item = &str> {
+        self.attributes.iter().map(|&attribute| &*self.inner.plans.attributes[attribute].name)
+    }
+
+    /// Attributes that this version cannot read, with the reason.
+    pub fn refused_attributes(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.inner.directory.refused.iter().map(|refused| (refused.name.as_str(), refused.reason.as_str()))
+    }
+
+    /// The user metadata, a JSON object as text.
+    pub fn metadata(&self) -> &str {
+        &self.inner.metadata
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        self.inner.storage.path()
+    }
+
+    /// Length of the file in bytes.
+    pub fn file_bytes(&self) -> u64 {
+        self.inner.storage.len()
+    }
+
+    /// Where the bytes are served from.
+    pub fn backing(&self) -> Backing {
+        self.inner.storage.backing()
+    }
+
+    /// What tells this file from any other.
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of(&self.inner.header)
+    }
+
+    /// Bytes of the sections of an attribute: its arena, and tables and bitmaps of its own.
+    ///
+    /// # Errors
+    /// [`Error::UnknownName`].
+    pub fn attribute_bytes(&self, name: &str) -> Result<u64> {
+        let all: Vec<usize> = (0..self.inner.plans.attributes.len()).collect();
+        let entry = &self.inner.directory.attributes[self.inner.attribute_index(name, &all)?];
+        let tables = [entry.offsets, entry.bytes, entry.ends].into_iter().flatten().map(|table| table.section);
+        let sections: std::collections::BTreeSet<usize> =
+            tables.chain(entry.validity).chain([entry.data]).collect();
+        Ok(sections.into_iter().map(|section| self.inner.directory.sections[section].length).sum())
+    }
+
+    /// The names of the axes whose lengths are the same in every sample as those of `axis`, itself included: they share a
+    /// table, or one length.
+    ///
+    /// # Errors
+    /// [`Error::UnknownName`].
+    pub fn equal_axes(&self, axis: &str) -> Result<Vec<&str>> {
+        let lengths = self.inner.directory.axes[self.inner.axis_index(axis)?].lengths;
+        let axes = self.inner.directory.axes.iter();
+        Ok(axes.filter(|other| other.lengths == lengths).map(|other| other.name.as_str()).collect())
+    }
+
+    /// Tells the kernel in which order samples are going to be read. A mapped dataset starts out as
+    /// [`Access::Random`]: nothing is read but what is asked for.
+    pub fn advise(&self, access: Access) {
+        self.inner.storage.advise(access);
+    }
+
+    /// What the dataset costs in memory, as far as the system tells.
+    pub fn memory(&self) -> MemoryUse {
+        self.inner.storage.memory()
+    }
+
+    /// Checks that the file still has the length it was opened with; one system call, none when resident.
+    ///
+    /// # Errors
+    /// [`FormatError::Truncated`](crate::FormatError::Truncated) or
+    /// [`FormatError::TrailingBytes`](crate::FormatError::TrailingBytes).
+    pub fn check_length(&self) -> Result<()> {
+        match self.inner.storage.file_len_now()? {
+            Some(now) => open::check_length(&self.inner.header, now).map_err(|fault| fault.at(self.path())),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Inner {
+    fn new(storage: Storage, header: Header, directory: Directory) -> Self {
+        let plans = Plans::new(&directory);
+        let visible = (0..plans.attributes.len()).filter(|&at| !plans.attributes[at].hidden).collect();
+        let metadata = json::to_canonical(&directory.metadata.clone().into());
+        Inner { storage, header, directory, plans, visible, metadata }
+    }
+
+    /// The index of an attribute that is one of `among`.
+    fn attribute_index(&self, name: &str, among: &[usize]) -> Result<usize> {
+        among.iter().copied().find(|&at| &*self.plans.attributes[at].name == name).ok_or_else(|| self.unknown(name, among))
+    }
+
+    #[cold]
+    fn unknown(&self, name: &str, among: &[usize]) -> Error {
+        if let Some(refused) = self.directory.refused.iter().find(|refused| refused.name == name) {
+            return Error::AttributeRefused { attribute: name.into(), reason: refused.reason.as_str().into() };
+        }
+        let names: Vec<&str> = among.iter().map(|&at| &*self.plans.attributes[at].name).collect();
+        unknown_name("attribute", name, &names)
+    }
+
+    fn axis_index(&self, name: &str) -> Result<usize> {
+        self.directory.schema.axis_index(name).ok_or_else(|| {
+            let names: Vec<&str> = self.directory.schema.axes().iter().map(String::as_str).collect();
+            unknown_name("axis", name, &names)
+        })
+    }
+}
+
+fn unknown_name(kind: &'static str, name: &str, available: &[&str]) -> Error {
+    let available = if available.is_empty() { "none".to_owned() } else { available.join(", ") };
+    Error::UnknownName { kind, name: name.into(), available: available.into() }
+}
+
+impl fmt::Debug for Dataset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut attributes = f.debug_struct("Dataset");
+        attributes
+            .field("path", &self.path())
+            .field("backing", &self.backing())
+            .field("samples", &self.len());
+        for &at in &*self.attributes {
+            let attribute = &self.inner.directory.schema.attributes()[at];
+            attributes.field(attribute.name(), &format_args!("{}{}", attribute.dtype(), attribute.pattern()));
+        }
+        attributes.finish()
+    }
+}
+
+const _: () = {
+    const fn shared_by_threads<T: Send + Sync>() {}
+    shared_by_threads::<Dataset>();
+};

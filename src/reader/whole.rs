@@ -1,0 +1,245 @@
+//! All samples' values at once: an arena as it lies in the file, or a tensor made of it.
+
+#![forbid(unsafe_code)]
+
+use super::plan::{AttributePlan, AxisPlan, PlanDim, Start};
+use super::{Dataset, SampleBuf, plan};
+use crate::aligned::AlignedBytes;
+use crate::error::{Error, Result};
+use crate::format::{DType, Offsets, Shape, TensorView, Value};
+
+/// A tensor with its own memory, aligned to 64 bytes.
+#[derive(Debug, Clone)]
+pub struct OwnedTensor {
+    dtype: DType,
+    shape: Shape,
+    data: AlignedBytes,
+}
+
+impl OwnedTensor {
+    /// A view of it.
+    pub fn view(&self) -> TensorView<'_> {
+        TensorView::trusted(self.dtype, self.shape, self.data.as_slice())
+    }
+}
+
+impl Dataset {
+    fn tensor_plan(&self, name: &str) -> Result<&AttributePlan> {
+        let plan = &self.inner.plans.attributes[self.inner.attribute_index(name, &self.attributes)?];
+        if plan.dtype.is_string() {
+            return Err(Error::Unsupported {
+                what: format!("tensor of attribute {name:?}").into(),
+                problem: "it holds strings: read them sample by sample".into(),
+            });
+        }
+        Ok(plan)
+    }
+
+    fn borrow_bytes(&self, plan: &AttributePlan) -> Result<&[u8]> {
+        match self.inner.storage.as_slice() {
+            // The arena was proved to lie in the file, which is in memory here.
+            Some(file) => Ok(&file[plan.data.start as usize..plan.data.end as usize]),
+            None => Err(Error::NotBorrowable {
+                attribute: plan.name.clone(),
+                reason: "the dataset is positional, so its bytes are not in memory: use `materialize`".into(),
+            }),
+        }
+    }
+
+    /// All stored values of an attribute, flat, sample after sample, whatever the view: dtype as stored, values of bools
+    /// and offsets not checked (`verify` does).
+    ///
+    /// # Errors
+    /// [`Error::UnknownName`]; [`Error::Unsupported`] for strings; [`Error::NotBorrowable`] if the dataset is positional.
+    pub fn arena(&self, name: &str) -> Result<TensorView<'_>> {
+        let plan = self.tensor_plan(name)?;
+        let bytes = self.borrow_bytes(plan)?;
+        TensorView::from_bytes(plan.stored, &[bytes.len() / plan.stored.size()], bytes)
+    }
+
+    /// The values of all samples of the file as one tensor, without a copy: what `InMemoryDataset.x` is. It exists where
+    /// the only ragged dimension is dimension 0 (or where there is none and dimension 0 is concatenated along, or the
+    /// attribute is stacked), the values are stored as they are read, and the dataset is no view of some samples.
+    ///
+    /// # Errors
+    /// [`Error::NotContiguous`] where there is no such tensor, with what [`materialize`](Self::materialize) would take;
+    /// otherwise as [`arena`](Self::arena).
+    pub fn tensor(&self, name: &str) -> Result<TensorView<'_>> {
+        let plan = self.tensor_plan(name)?;
+        let whole = self.rows.is_whole(self.inner.header.samples);
+        let reason = if !whole {
+            Some("the dataset is a view of some samples".to_owned())
+        } else if plan.stored != plan.dtype {
+            Some(format!("it is stored as {} and read as {}", plan.stored, plan.dtype))
+        } else if plan.validity.is_some() {
+            Some("it is optional, so some samples may lack it".to_owned())
+        } else if !plan.is_dense() {
+            Some("samples are not concatenated along dimension 0 alone".to_owned())
+        } else {
+            None
+        };
+        if let Some(reason) = reason {
+            let bytes = self.materialized_bytes(name)?;
+            return Err(Error::NotContiguous { attribute: name.into(), reason: reason.into(), bytes });
+        }
+        let bytes = self.borrow_bytes(plan)?;
+        let shape = self.whole_shape(name, plan)?;
+        TensorView::from_bytes(plan.dtype, shape.dims(), bytes)
+    }
+
+    /// The shape of an attribute when all samples of the view are concatenated along its `cat_dim` or stacked.
+    fn whole_shape(&self, name: &str, plan: &AttributePlan) -> Result<Shape> {
+        let refuse = |problem: &str| Error::Unsupported {
+            what: format!("whole tensor of attribute {name:?}").into(),
+            problem: problem.into(),
+        };
+        let cat_dim = self.cat_dim(name);
+        let mut dims = Vec::with_capacity(plan.dims().len() + 1);
+        if cat_dim.is_none() {
+            dims.push(self.present(plan)?);
+        }
+        for (place, dim) in plan.dims().iter().enumerate() {
+            dims.push(match *dim {
+                _ if Some(place) == cat_dim => self.total_along(plan, place)?,
+                PlanDim::Fixed(extent) => extent as u64,
+                PlanDim::Axis(axis) => match &self.inner.plans.axes[axis] {
+                    AxisPlan::Constant(length) => *length,
+                    AxisPlan::Table(_) => {
+                        return Err(refuse("a dimension other than the concatenated one differs from sample to sample: read it sample by sample"));
+                    }
+                },
+            });
+        }
+        let dims = dims
+            .into_iter()
+            .map(usize::try_from)
+            .collect::<Result<Vec<usize>, _>>()
+            .map_err(|_| plan::too_large(&self.inner.storage, plan))?;
+        Shape::new(&dims)
+    }
+
+    fn cat_dim(&self, name: &str) -> Option<usize> {
+        self.schema().attribute(name).and_then(|attribute| attribute.cat_dim_index())
+    }
+
+    /// Samples of the view that have the attribute.
+    fn present(&self, plan: &AttributePlan) -> Result<u64> {
+        if plan.validity.is_none() {
+            return Ok(self.len());
+        }
+        let mut present = 0;
+        for index in 0..self.len() {
+            let index = self.file_index(index)?;
+            present += u64::from(self.inner.plans.locate(&self.inner.storage, plan, index)?.is_some());
+        }
+        Ok(present)
+    }
+
+    /// The sum of the extents of dimension `place` over the samples of the view that have the attribute.
+    fn total_along(&self, plan: &AttributePlan, place: usize) -> Result<u64> {
+        let whole = self.rows.is_whole(self.inner.header.samples) && plan.validity.is_none();
+        match plan.dims()[place] {
+            PlanDim::Fixed(extent) => Ok(self.present(plan)? * extent as u64),
+            PlanDim::Axis(axis) if whole => Ok(self.inner.directory.axes[axis].total),
+            PlanDim::Axis(_) => {
+                let mut total = 0;
+                for index in 0..self.len() {
+                    let index = self.file_index(index)?;
+                    if let Some(located) = self.inner.plans.locate(&self.inner.storage, plan, index)? {
+                        total += located.shape.dims()[place] as u64;
+                    }
+                }
+                Ok(total)
+            }
+        }
+    }
+
+    /// Bytes that [`materialize`](Self::materialize) would allocate.
+    ///
+    /// # Errors
+    /// As [`materialize`](Self::materialize).
+    pub fn materialized_bytes(&self, name: &str) -> Result<u64> {
+        let plan = self.tensor_plan(name)?;
+        let shape = self.whole_shape(name, plan)?;
+        Ok(shape.elements() as u64 * plan.dtype.size() as u64)
+    }
+
+    /// The values of all samples of the view as one tensor, concatenated along `cat_dim` or stacked, in memory of its
+    /// own; samples that lack the attribute add nothing. Values are widened, and not incremented.
+    ///
+    /// # Errors
+    /// [`Error::UnknownName`]; [`Error::Unsupported`] for strings, or where another dimension than the concatenated one
+    /// differs from sample to sample; [`Error::Io`]; [`Error::Format`].
+    pub fn materialize(&self, name: &str) -> Result<OwnedTensor> {
+        let plan = self.tensor_plan(name)?;
+        let shape = self.whole_shape(name, plan)?;
+        let size = plan.dtype.size();
+        let cat_dim = self.cat_dim(name).unwrap_or(0);
+        let mut data = AlignedBytes::new();
+        data.resize(shape.elements() * size);
+        // Dimensions before the concatenated one are the rows that each sample's block is cut into.
+        let rows: usize = shape.dims()[..cat_dim.min(shape.rank())].iter().product();
+        let row_bytes = if rows == 0 { 0 } else { data.len() / rows };
+        let view = self.project(&[name])?;
+        let mut buffer = SampleBuf::new();
+        let mut at = 0;
+        for index in 0..view.len() {
+            let sample = view.read(index, &mut buffer)?;
+            let Some(Value::Tensor(tensor)) = sample.find(name)? else { continue };
+            let block = tensor.bytes();
+            let part = if rows == 0 { 0 } else { block.len() / rows };
+            for row in 0..rows {
+                let to = row * row_bytes + at;
+                data.as_mut_slice()[to..to + part].copy_from_slice(&block[row * part..][..part]);
+            }
+            at += part;
+        }
+        Ok(OwnedTensor { dtype: plan.dtype, shape, data })
+    }
+
+    /// The table of offsets of an axis, or `None` if all samples have one length along it.
+    ///
+    /// # Errors
+    /// [`Error::UnknownName`]; [`Error::NotBorrowable`] if the dataset is positional.
+    pub fn offsets(&self, axis: &str) -> Result<Option<Offsets<'_>>> {
+        let index = self.inner.axis_index(axis)?;
+        let AxisPlan::Table(table) = &self.inner.plans.axes[index] else { return Ok(None) };
+        let range = table.entries(0, self.inner.header.samples);
+        match self.inner.storage.as_slice() {
+            // The table was proved to lie in the file, which is in memory here.
+            Some(file) => Ok(Some(Offsets::new(
+                &file[range.start as usize..range.end as usize],
+                table.width,
+                table.total,
+            ))),
+            None => Err(Error::NotBorrowable {
+                attribute: axis.into(),
+                reason: "the dataset is positional, so its tables are not in memory: use `axis_len` of a sample".into(),
+            }),
+        }
+    }
+
+    /// The sum of all samples' lengths along an axis, and the one length that all have if so.
+    ///
+    /// # Errors
+    /// [`Error::UnknownName`].
+    pub fn axis_total(&self, axis: &str) -> Result<(u64, Option<u64>)> {
+        let index = self.inner.axis_index(axis)?;
+        let constant = match self.inner.plans.axes[index] {
+            AxisPlan::Constant(length) => Some(length),
+            AxisPlan::Table(_) => None,
+        };
+        Ok((self.inner.directory.axes[index].total, constant))
+    }
+}
+
+impl AttributePlan {
+    /// Whether the arena, as it lies there, is the concatenation of the samples.
+    fn is_dense(&self) -> bool {
+        match self.start {
+            Start::Fixed => true,
+            Start::Axis(_) => matches!(self.dims().first(), Some(PlanDim::Axis(_))),
+            Start::Own(_) => false,
+        }
+    }
+}
