@@ -116,6 +116,16 @@ pub enum Error {
         /// Why.
         reason: Box<str>,
     },
+    /// A sample lacks an optional attribute.
+    #[error(
+        "sample {sample} has no value of the optional attribute {attribute:?}: use `find`, which gives `None`"
+    )]
+    Absent {
+        /// The attribute.
+        attribute: Box<str>,
+        /// The sample's index in the file.
+        sample: u64,
+    },
     /// A typed view of another type than the attribute's.
     #[error("the values are {found}, not {expected}: ask for {found}, or convert a copy")]
     WrongDType {

@@ -1,2 +1,4 @@
 //! The command line of fencepost.
+
+#![forbid(unsafe_code)]
 fn main() {}

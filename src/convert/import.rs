@@ -22,7 +22,7 @@ pub struct Progress {
     pub total: u64,
 }
 
-type ProgressFn<'p> = Box<dyn FnMut(Progress) + 'p>;
+pub(super) type ProgressFn<'p> = Box<dyn FnMut(Progress) + 'p>;
 
 /// Options of every import. The defaults replace an existing file when the new one is complete.
 ///

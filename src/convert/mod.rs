@@ -16,10 +16,15 @@
 #![forbid(unsafe_code)]
 
 pub mod graph6;
+mod import;
 mod lines;
 #[cfg(feature = "npz")]
 pub mod npy;
 pub mod tu;
+
+pub use import::{ImportOptions, Progress, import_graph6, import_tu};
+#[cfg(feature = "npz")]
+pub use npy::{ExportOptions, ExportSummary, export_npy, export_npz, import_npy, import_npz};
 
 use std::path::Path;
 

@@ -120,7 +120,7 @@ impl Header {
             });
         }
         // A later minor version may use these bytes; this one may not.
-        if minor <= VERSION_MINOR
+        if minor == VERSION_MINOR
             && let Some(at) = bytes[RESERVED_AT..HEADER_CRC_AT].iter().position(|&byte| byte != 0)
         {
             return Err(FormatError::Header {

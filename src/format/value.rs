@@ -270,7 +270,7 @@ impl<'a> TensorView<'a> {
         let extent = self.shape.dims().first().copied();
         match extent {
             Some(extent) if rows.start <= rows.end && rows.end <= extent => {
-                let row = if extent == 0 { 0 } else { self.data.len() / extent };
+                let row = self.data.len().checked_div(extent).unwrap_or(0);
                 let mut shape = self.shape;
                 shape.set(0, rows.end - rows.start);
                 let data = &self.data[rows.start * row..rows.end * row];

@@ -6,7 +6,12 @@
 // Not `forbid`, which could not be lifted for the one module that declares `Dataset::map`.
 #![deny(unsafe_code)]
 
-#[expect(unsafe_code, reason = "declares the constructor whose caller makes the promise that mapping asks for")]
+mod contents;
+mod harm;
+#[expect(
+    unsafe_code,
+    reason = "declares the constructor whose caller makes the promise that mapping asks for"
+)]
 mod map;
 mod open;
 mod plan;
@@ -21,12 +26,13 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+pub(crate) use harm::merge as merge_ranges;
 pub use open::Fingerprint;
 use plan::Plans;
 pub use sample::{Sample, SampleBuf};
 pub use statistics::{AttributeStatistics, LengthStatistics, Statistics, ValueStatistics};
 use subset::Rows;
-pub use verify::{BadBlock, Problem, VerifyOptions, VerifyProgress, VerifyReport};
+pub use verify::{BadBlock, VerifyOptions, VerifyProgress, VerifyReport};
 pub use whole::OwnedTensor;
 
 use crate::error::{Error, Result};
@@ -161,7 +167,8 @@ impl Dataset {
         let Some(file) = self.inner.storage.as_slice() else {
             return Err(Error::NotBorrowable {
                 attribute: "*".into(),
-                reason: "the dataset is positional, so its bytes are not in memory: use `read`".into(),
+                reason: "the dataset is positional, so its bytes are not in memory: use `read`"
+                    .into(),
             });
         };
         if self.inner.storage.backing() == Backing::Mapped {
@@ -196,7 +203,11 @@ impl Dataset {
 
     /// Attributes that this version cannot read, with the reason.
     pub fn refused_attributes(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.inner.directory.refused.iter().map(|refused| (refused.name.as_str(), refused.reason.as_str()))
+        self.inner
+            .directory
+            .refused
+            .iter()
+            .map(|refused| (refused.name.as_str(), refused.reason.as_str()))
     }
 
     /// The user metadata, a JSON object as text.
@@ -231,7 +242,10 @@ impl Dataset {
     pub fn attribute_bytes(&self, name: &str) -> Result<u64> {
         let all: Vec<usize> = (0..self.inner.plans.attributes.len()).collect();
         let entry = &self.inner.directory.attributes[self.inner.attribute_index(name, &all)?];
-        let tables = [entry.offsets, entry.bytes, entry.ends].into_iter().flatten().map(|table| table.section);
+        let tables = [entry.offsets, entry.bytes, entry.ends]
+            .into_iter()
+            .flatten()
+            .map(|table| table.section);
         let sections: std::collections::BTreeSet<usize> =
             tables.chain(entry.validity).chain([entry.data]).collect();
         Ok(sections.into_iter().map(|section| self.inner.directory.sections[section].length).sum())
@@ -266,7 +280,9 @@ impl Dataset {
     /// [`FormatError::TrailingBytes`](crate::FormatError::TrailingBytes).
     pub fn check_length(&self) -> Result<()> {
         match self.inner.storage.file_len_now()? {
-            Some(now) => open::check_length(&self.inner.header, now).map_err(|fault| fault.at(self.path())),
+            Some(now) => {
+                open::check_length(&self.inner.header, now).map_err(|fault| fault.at(self.path()))
+            }
             None => Ok(()),
         }
     }
@@ -275,20 +291,28 @@ impl Dataset {
 impl Inner {
     fn new(storage: Storage, header: Header, directory: Directory) -> Self {
         let plans = Plans::new(&directory);
-        let visible = (0..plans.attributes.len()).filter(|&at| !plans.attributes[at].hidden).collect();
+        let visible =
+            (0..plans.attributes.len()).filter(|&at| !plans.attributes[at].hidden).collect();
         let metadata = json::to_canonical(&directory.metadata.clone().into());
         Inner { storage, header, directory, plans, visible, metadata }
     }
 
     /// The index of an attribute that is one of `among`.
     fn attribute_index(&self, name: &str, among: &[usize]) -> Result<usize> {
-        among.iter().copied().find(|&at| &*self.plans.attributes[at].name == name).ok_or_else(|| self.unknown(name, among))
+        among
+            .iter()
+            .copied()
+            .find(|&at| &*self.plans.attributes[at].name == name)
+            .ok_or_else(|| self.unknown(name, among))
     }
 
     #[cold]
     fn unknown(&self, name: &str, among: &[usize]) -> Error {
         if let Some(refused) = self.directory.refused.iter().find(|refused| refused.name == name) {
-            return Error::AttributeRefused { attribute: name.into(), reason: refused.reason.as_str().into() };
+            return Error::AttributeRefused {
+                attribute: name.into(),
+                reason: refused.reason.as_str().into(),
+            };
         }
         let names: Vec<&str> = among.iter().map(|&at| &*self.plans.attributes[at].name).collect();
         unknown_name("attribute", name, &names)
@@ -296,7 +320,8 @@ impl Inner {
 
     fn axis_index(&self, name: &str) -> Result<usize> {
         self.directory.schema.axis_index(name).ok_or_else(|| {
-            let names: Vec<&str> = self.directory.schema.axes().iter().map(String::as_str).collect();
+            let names: Vec<&str> =
+                self.directory.schema.axes().iter().map(String::as_str).collect();
             unknown_name("axis", name, &names)
         })
     }
@@ -316,7 +341,10 @@ impl fmt::Debug for Dataset {
             .field("samples", &self.len());
         for &at in &*self.attributes {
             let attribute = &self.inner.directory.schema.attributes()[at];
-            attributes.field(attribute.name(), &format_args!("{}{}", attribute.dtype(), attribute.pattern()));
+            attributes.field(
+                attribute.name(),
+                &format_args!("{}{}", attribute.dtype(), attribute.pattern()),
+            );
         }
         attributes.finish()
     }

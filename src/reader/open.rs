@@ -38,7 +38,11 @@ impl Fingerprint {
 
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:x}-{:x}-{:08x}-{:08x}", self.file_bytes, self.samples, self.directory_crc, self.checksums_crc)
+        write!(
+            f,
+            "{:x}-{:x}-{:08x}-{:08x}",
+            self.file_bytes, self.samples, self.directory_crc, self.checksums_crc
+        )
     }
 }
 
@@ -47,7 +51,6 @@ pub(super) fn open(storage: Storage) -> Result<Inner> {
         return Err(Error::BigEndianHost);
     }
     let header = read_header(&storage, 0)?;
-    header.check_places().map_err(|fault| fault.at(storage.path()))?;
     let directory = read_directory(&storage, &header, header.directory_offset)?;
     Ok(Inner::new(storage, header, directory))
 }
@@ -59,15 +62,12 @@ pub(super) fn open_damaged(storage: Storage) -> Result<Inner> {
         return Err(Error::BigEndianHost);
     }
     let copy = storage.len().saturating_sub(HEADER_SIZE as u64);
-    let checked = |at: u64| {
-        let header = read_header(&storage, at)?;
-        header.check_places().map_err(|fault| fault.at(storage.path()))?;
-        Ok(header)
-    };
-    let header = checked(0).or_else(|first| checked(copy).map_err(|_| first))?;
-    let directory = read_directory(&storage, &header, header.directory_offset).or_else(|first| {
-        read_directory(&storage, &header, header.directory_copy_offset).map_err(|_| first)
-    })?;
+    let header =
+        read_header(&storage, 0).or_else(|first| read_header(&storage, copy).map_err(|_| first))?;
+    let directory =
+        read_directory(&storage, &header, header.directory_offset).or_else(|first| {
+            read_directory(&storage, &header, header.directory_copy_offset).map_err(|_| first)
+        })?;
     Ok(Inner::new(storage, header, directory))
 }
 
@@ -77,13 +77,22 @@ fn read_header(storage: &Storage, at: u64) -> Result<Header> {
     // At most HEADER_SIZE.
     let start = &mut bytes[..length as usize];
     storage.read_exact_at(at.min(storage.len() - length), start)?;
-    let parsed = check_magic(start).and_then(|()| {
-        if length < HEADER_SIZE as u64 {
-            return Err(FormatError::Truncated { expected: 2 * HEADER_SIZE as u64, found: length });
-        }
-        Header::parse(&bytes, storage.len())
-    });
+    let parsed = if length < HEADER_SIZE as u64 {
+        let short = FormatError::Truncated { expected: 2 * HEADER_SIZE as u64, found: length };
+        check_magic(start).and(Err(short))
+    } else {
+        parse_header(&bytes, storage.len())
+    };
     parsed.map_err(|fault| fault.at(storage.path()))
+}
+
+pub(super) fn parse_header(
+    bytes: &[u8; HEADER_SIZE],
+    file_length: u64,
+) -> Result<Header, FormatError> {
+    let header = Header::parse(bytes, file_length)?;
+    header.check_places()?;
+    Ok(header)
 }
 
 fn read_directory(storage: &Storage, header: &Header, at: u64) -> Result<Directory> {
@@ -97,7 +106,11 @@ fn read_directory(storage: &Storage, header: &Header, at: u64) -> Result<Directo
             Err(fault) => fault,
         }
     } else {
-        FormatError::Checksum { what: "the directory".to_owned(), expected: header.directory_crc, found }
+        FormatError::Checksum {
+            what: "the directory".to_owned(),
+            expected: header.directory_crc,
+            found,
+        }
     };
     Err(fault.at(storage.path()))
 }
@@ -105,7 +118,9 @@ fn read_directory(storage: &Storage, header: &Header, at: u64) -> Result<Directo
 pub(super) fn check_length(header: &Header, now: u64) -> Result<(), FormatError> {
     match now.cmp(&header.file_length) {
         std::cmp::Ordering::Equal => Ok(()),
-        std::cmp::Ordering::Less => Err(FormatError::Truncated { expected: header.file_length, found: now }),
+        std::cmp::Ordering::Less => {
+            Err(FormatError::Truncated { expected: header.file_length, found: now })
+        }
         std::cmp::Ordering::Greater => {
             Err(FormatError::TrailingBytes { expected: header.file_length, found: now })
         }

@@ -147,7 +147,9 @@ impl Plans {
                     validity: entry.validity.map(|section| directory.sections[section].offset),
                     strings: entry.bytes.map(|bytes| StringsPlan {
                         bytes: table(bytes, data.length),
-                        ends: entry.ends.map(|ends| (directory.sections[ends.section].offset, ends.width)),
+                        ends: entry
+                            .ends
+                            .map(|ends| (directory.sections[ends.section].offset, ends.width)),
                     }),
                     hidden: attribute.is_hidden(),
                 }
@@ -170,12 +172,18 @@ impl Plans {
         let mut entries = [0; 16];
         fetch(storage, at, &mut entries[..2 * width])?;
         let (start, end) = (table.width.get(&entries, 0), table.width.get(&entries, 1));
-        checked_range(name, index, start, end, table.total).map_err(|fault| fault.at(storage.path()))
+        checked_range(name, index, start, end, table.total)
+            .map_err(|fault| fault.at(storage.path()))
     }
 
     /// The range of sample `index` along an axis.
     #[inline]
-    pub(crate) fn axis_range(&self, storage: &Storage, axis: usize, index: u64) -> Result<Range<u64>> {
+    pub(crate) fn axis_range(
+        &self,
+        storage: &Storage,
+        axis: usize,
+        index: u64,
+    ) -> Result<Range<u64>> {
         match &self.axes[axis] {
             // No overflow: samples times the constant is the total.
             AxisPlan::Constant(length) => Ok(index * length..(index + 1) * length),
@@ -216,8 +224,11 @@ impl Plans {
             Start::Fixed => index * plan.fixed..(index + 1) * plan.fixed,
             Start::Axis(_) => last.start * plan.fixed..last.end * plan.fixed,
             Start::Own(table) => {
-                let own = Self::pair(storage, table, index, &|| format!("attribute {:?}, offsets", plan.name))?;
-                let product = shape.dims().iter().try_fold(1u64, |n, &extent| n.checked_mul(extent as u64));
+                let own = Self::pair(storage, table, index, &|| {
+                    format!("attribute {:?}, offsets", plan.name)
+                })?;
+                let product =
+                    shape.dims().iter().try_fold(1u64, |n, &extent| n.checked_mul(extent as u64));
                 if product != Some(own.end - own.start) {
                     return Err(FormatError::Offsets {
                         table: format!("attribute {:?}, offsets", plan.name),
@@ -235,9 +246,9 @@ impl Plans {
                 let size = plan.stored.size() as u64;
                 elements.start * size..elements.end * size
             }
-            Some(strings) => {
-                Self::pair(storage, &strings.bytes, index, &|| format!("attribute {:?}, bytes", plan.name))?
-            }
+            Some(strings) => Self::pair(storage, &strings.bytes, index, &|| {
+                format!("attribute {:?}, bytes", plan.name)
+            })?,
         };
         let bytes = plan.data.start + bytes.start..plan.data.start + bytes.end;
         Ok(Some(Located { shape, elements, bytes }))
@@ -264,5 +275,6 @@ pub(crate) fn fetch(storage: &Storage, at: u64, buffer: &mut [u8]) -> Result<()>
 
 #[cold]
 pub(crate) fn too_large(storage: &Storage, plan: &AttributePlan) -> Error {
-    FormatError::Overflow { place: format!("attribute {:?} on this host", plan.name) }.at(storage.path())
+    FormatError::Overflow { place: format!("attribute {:?} on this host", plan.name) }
+        .at(storage.path())
 }

@@ -118,11 +118,15 @@ impl Dataset {
         let inner = &*self.inner;
         let mut ranges = Vec::new();
         for &index in indices {
-            inner.each_table_range(self.file_index(index)?, &self.attributes, |range| ranges.push(range));
+            inner.each_table_range(self.file_index(index)?, &self.attributes, |range| {
+                ranges.push(range)
+            });
         }
         ask(inner, &mut ranges);
         for &index in indices {
-            inner.each_value_range(self.file_index(index)?, &self.attributes, |range| ranges.push(range))?;
+            inner.each_value_range(self.file_index(index)?, &self.attributes, |range| {
+                ranges.push(range)
+            })?;
         }
         ask(inner, &mut ranges);
         Ok(())

@@ -9,9 +9,7 @@ use super::Inner;
 use super::plan::{AttributePlan, Located, fetch, too_large};
 use crate::aligned::{ALIGNMENT, AlignedBytes};
 use crate::error::{Error, FormatError, Result};
-use crate::format::{
-    DType, Element, Shape, StringsView, TensorView, Value, check_utf8, narrow,
-};
+use crate::format::{DType, Element, Shape, StringsView, TensorView, Value, check_utf8, narrow};
 
 /// Memory for one sample, filled by [`Dataset::read`](crate::Dataset::read). Keep it and pass it again: once it has grown
 /// to the largest sample, reading allocates nothing.
@@ -81,7 +79,11 @@ impl SampleBuf {
         let stored = size(&located.bytes)?;
         let data = if plan.stored == plan.dtype {
             let data = self.reserve(*end, stored);
-            fetch(&inner.storage, located.bytes.start, &mut self.data.as_mut_slice()[data.clone()])?;
+            fetch(
+                &inner.storage,
+                located.bytes.start,
+                &mut self.data.as_mut_slice()[data.clone()],
+            )?;
             data
         } else {
             self.narrow.resize(stored, 0);
@@ -127,7 +129,12 @@ pub struct Sample<'a> {
 }
 
 impl<'a> Sample<'a> {
-    pub(super) fn borrowed(inner: &'a Inner, index: u64, attributes: &'a [usize], file: &'a [u8]) -> Self {
+    pub(super) fn borrowed(
+        inner: &'a Inner,
+        index: u64,
+        attributes: &'a [usize],
+        file: &'a [u8],
+    ) -> Self {
         Sample { inner, index, attributes, source: Source::File(file) }
     }
 
@@ -212,7 +219,8 @@ impl<'a> Sample<'a> {
             Source::Buffer(buffer) => match &buffer.entries[attribute] {
                 Entry::Present { shape, data, ends, base } => {
                     let bytes = buffer.data.as_slice();
-                    self.view(plan, *shape, &bytes[data.clone()], &bytes[ends.clone()], *base).map(Some)
+                    self.view(plan, *shape, &bytes[data.clone()], &bytes[ends.clone()], *base)
+                        .map(Some)
                 }
                 Entry::Absent | Entry::Left => Ok(None),
             },
@@ -223,11 +231,17 @@ impl<'a> Sample<'a> {
         if plan.stored != plan.dtype {
             return Err(Error::NotBorrowable {
                 attribute: plan.name.clone(),
-                reason: format!("it is stored as {} and read as {}: use `read`", plan.stored, plan.dtype).into(),
+                reason: format!(
+                    "it is stored as {} and read as {}: use `read`",
+                    plan.stored, plan.dtype
+                )
+                .into(),
             });
         }
         let inner = self.inner;
-        let Some(located) = inner.plans.locate(&inner.storage, plan, self.index)? else { return Ok(None) };
+        let Some(located) = inner.plans.locate(&inner.storage, plan, self.index)? else {
+            return Ok(None);
+        };
         // The offsets were checked against totals whose sections were proved to lie in the file, and the file is in
         // memory, so its places fit a usize.
         let data = &file[located.bytes.start as usize..located.bytes.end as usize];
@@ -260,7 +274,8 @@ impl<'a> Sample<'a> {
         };
         let view = match strings.ends {
             Some((_, width)) => {
-                StringsView::packed(&plan.name, plan.dtype, shape, data, ends, width, base).map_err(at)?
+                StringsView::packed(&plan.name, plan.dtype, shape, data, ends, width, base)
+                    .map_err(at)?
             }
             None => {
                 if plan.dtype == DType::Utf8 {

@@ -36,9 +36,15 @@ impl Rows {
     pub(super) fn get(&self, index: u64) -> Option<u64> {
         match self {
             Rows::Range(range) => {
-                if index < range.end - range.start { Some(range.start + index) } else { None }
+                if index < range.end - range.start {
+                    Some(range.start + index)
+                } else {
+                    None
+                }
             }
-            Rows::Indices(indices) => usize::try_from(index).ok().and_then(|at| indices.get(at)).copied(),
+            Rows::Indices(indices) => {
+                usize::try_from(index).ok().and_then(|at| indices.get(at)).copied()
+            }
         }
     }
 }
@@ -61,7 +67,9 @@ impl Dataset {
         Ok(self.with_rows(match &self.rows {
             Rows::Range(rows) => Rows::Range(rows.start + range.start..rows.start + range.end),
             // In range of a slice, so they fit a usize.
-            Rows::Indices(indices) => Rows::Indices(indices[range.start as usize..range.end as usize].into()),
+            Rows::Indices(indices) => {
+                Rows::Indices(indices[range.start as usize..range.end as usize].into())
+            }
         }))
     }
 
@@ -70,7 +78,8 @@ impl Dataset {
     /// # Errors
     /// [`Error::IndexOutOfRange`] for the first that does not exist.
     pub fn select(&self, indices: &[u64]) -> Result<Dataset> {
-        let rows = indices.iter().map(|&index| self.file_index(index)).collect::<Result<Arc<[u64]>>>()?;
+        let rows =
+            indices.iter().map(|&index| self.file_index(index)).collect::<Result<Arc<[u64]>>>()?;
         Ok(self.with_rows(Rows::Indices(rows)))
     }
 
@@ -99,6 +108,10 @@ impl Dataset {
             .collect::<Result<Vec<usize>>>()?;
         attributes.sort_unstable();
         attributes.dedup();
-        Ok(Dataset { inner: self.inner.clone(), rows: self.rows.clone(), attributes: attributes.into() })
+        Ok(Dataset {
+            inner: self.inner.clone(),
+            rows: self.rows.clone(),
+            attributes: attributes.into(),
+        })
     }
 }

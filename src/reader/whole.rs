@@ -25,7 +25,8 @@ impl OwnedTensor {
 
 impl Dataset {
     fn tensor_plan(&self, name: &str) -> Result<&AttributePlan> {
-        let plan = &self.inner.plans.attributes[self.inner.attribute_index(name, &self.attributes)?];
+        let plan =
+            &self.inner.plans.attributes[self.inner.attribute_index(name, &self.attributes)?];
         if plan.dtype.is_string() {
             return Err(Error::Unsupported {
                 what: format!("tensor of attribute {name:?}").into(),
@@ -41,7 +42,9 @@ impl Dataset {
             Some(file) => Ok(&file[plan.data.start as usize..plan.data.end as usize]),
             None => Err(Error::NotBorrowable {
                 attribute: plan.name.clone(),
-                reason: "the dataset is positional, so its bytes are not in memory: use `materialize`".into(),
+                reason:
+                    "the dataset is positional, so its bytes are not in memory: use `materialize`"
+                        .into(),
             }),
         }
     }
@@ -80,7 +83,11 @@ impl Dataset {
         };
         if let Some(reason) = reason {
             let bytes = self.materialized_bytes(name)?;
-            return Err(Error::NotContiguous { attribute: name.into(), reason: reason.into(), bytes });
+            return Err(Error::NotContiguous {
+                attribute: name.into(),
+                reason: reason.into(),
+                bytes,
+            });
         }
         let bytes = self.borrow_bytes(plan)?;
         let shape = self.whole_shape(name, plan)?;
@@ -130,7 +137,8 @@ impl Dataset {
         let mut present = 0;
         for index in 0..self.len() {
             let index = self.file_index(index)?;
-            present += u64::from(self.inner.plans.locate(&self.inner.storage, plan, index)?.is_some());
+            present +=
+                u64::from(self.inner.plans.locate(&self.inner.storage, plan, index)?.is_some());
         }
         Ok(present)
     }
@@ -145,7 +153,9 @@ impl Dataset {
                 let mut total = 0;
                 for index in 0..self.len() {
                     let index = self.file_index(index)?;
-                    if let Some(located) = self.inner.plans.locate(&self.inner.storage, plan, index)? {
+                    if let Some(located) =
+                        self.inner.plans.locate(&self.inner.storage, plan, index)?
+                    {
                         total += located.shape.dims()[place] as u64;
                     }
                 }

@@ -3,10 +3,10 @@
 #![forbid(unsafe_code)]
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-use npyz::{Endianness, NpyHeader, Order, TypeChar, WriterBuilder};
+use npyz::{Endianness, NpyHeader, Order, TypeChar};
 use zip::ZipArchive;
 
 use crate::convert::{malformed, quoted};
@@ -333,21 +333,4 @@ pub fn read_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Array)>> {
         arrays.push((name.to_owned(), read_array(&mut entry, path, &place)?));
     }
     Ok(arrays)
-}
-
-/// Writes the header of a `.npy` file for elements of `dtype`; the elements follow. Types that numpy lacks are written as
-/// unsigned integers of their size, to be viewed as what they are.
-pub(crate) fn write_header(writer: &mut impl Write, dtype: DType, shape: &[u64]) -> io::Result<()> {
-    let name = dtype.numpy().unwrap_or(match dtype.size() {
-        2 => "<u2",
-        _ => "|u1",
-    });
-    let descr =
-        name.parse().map_err(|e: npyz::ParseTypeStrError| io::Error::other(e.to_string()))?;
-    npyz::WriteOptions::new_header_only()
-        .dtype(npyz::DType::new_scalar(descr))
-        .shape(shape)
-        .writer(writer)
-        .write_header_only()?;
-    Ok(())
 }

@@ -23,9 +23,13 @@
 #![forbid(unsafe_code)]
 
 mod array;
+mod export;
+mod import;
 mod samples;
 mod whole;
 
 pub use array::{Array, Data, read_npy, read_npz};
+pub use export::{ExportOptions, ExportSummary, export_npy, export_npz};
+pub use import::{import_npy, import_npz};
 pub use samples::Samples;
 pub use whole::{ArrayLayout, Arrays, Options};

@@ -1,0 +1,175 @@
+//! The rules that tables and values keep beyond their checksums, for `verify`.
+
+#![forbid(unsafe_code)]
+
+use super::Inner;
+use super::plan::{AttributePlan, AxisPlan, TablePlan};
+use super::sample::{SampleBuf, check_bools};
+use crate::error::{Error, FormatError, Result};
+use crate::format::directory::{AttributeEntry, AxisLengths, Section, Table};
+use crate::format::offsets::TableCheck;
+use crate::format::{BLOCK_SIZE, DType};
+
+/// Checks every section that is not `harmed`; appends what is wrong to `problems`.
+pub(super) fn check(inner: &Inner, harmed: &[bool], problems: &mut Vec<FormatError>) -> Result<()> {
+    let directory = &inner.directory;
+    // Values are looked for through the tables, which must be right first.
+    let mut tables_are_right = true;
+    for (axis, plan) in directory.axes.iter().zip(&inner.plans.axes) {
+        if let (AxisLengths::Table(table), AxisPlan::Table(plan)) = (axis.lengths, plan) {
+            let before = problems.len();
+            if !harmed[table.section] {
+                check_table(inner, table, plan, format!("axis {:?}", axis.name), problems)?;
+            }
+            tables_are_right &= !harmed[table.section] && problems.len() == before;
+        }
+    }
+    for (entry, plan) in directory.attributes.iter().zip(&inner.plans.attributes) {
+        let before = problems.len();
+        check_attribute_tables(inner, entry, plan, harmed, problems)?;
+        let sound = tables_are_right && problems.len() == before;
+        check_values(inner, entry, plan, harmed, sound, problems)?;
+    }
+    Ok(())
+}
+
+fn check_table(
+    inner: &Inner,
+    table: Table,
+    plan: &TablePlan,
+    name: String,
+    problems: &mut Vec<FormatError>,
+) -> Result<()> {
+    let mut check = TableCheck::new(name, plan.total);
+    let section = inner.directory.sections[table.section];
+    let outcome = for_chunks(inner, &section, |_, chunk| {
+        (0..chunk.len() / plan.width.size())
+            .try_for_each(|at| check.push(plan.width.get(chunk, at)))
+    })?;
+    if let Err(fault) = outcome.and_then(|()| check.finish()) {
+        problems.push(fault);
+    }
+    Ok(())
+}
+
+fn check_attribute_tables(
+    inner: &Inner,
+    entry: &AttributeEntry,
+    plan: &AttributePlan,
+    harmed: &[bool],
+    problems: &mut Vec<FormatError>,
+) -> Result<()> {
+    let table_plan = |table: Table, total: u64| TablePlan {
+        at: inner.directory.sections[table.section].offset,
+        width: table.width,
+        total,
+    };
+    let bytes = plan.data.end - plan.data.start;
+    for (kind, table, total) in
+        [("offsets", entry.offsets, entry.total), ("bytes", entry.bytes, bytes)]
+    {
+        if let Some(table) = table
+            && !harmed[table.section]
+        {
+            let name = format!("attribute {:?}, {kind}", plan.name);
+            check_table(inner, table, &table_plan(table, total), name, problems)?;
+        }
+    }
+    if let Some(validity) = entry.validity
+        && !harmed[validity]
+        && !inner.header.samples.is_multiple_of(8)
+    {
+        let section = inner.directory.sections[validity];
+        let mut last = [0];
+        inner.storage.read_exact_at(section.end() - 1, &mut last)?;
+        if last[0] >> (inner.header.samples % 8) != 0 {
+            problems.push(FormatError::Padding {
+                what: format!("the unused bits of the validity of attribute {:?}", plan.name),
+                offset: section.end() - 1,
+                found: last[0],
+            });
+        }
+    }
+    Ok(())
+}
+
+fn check_values(
+    inner: &Inner,
+    entry: &AttributeEntry,
+    plan: &AttributePlan,
+    harmed: &[bool],
+    sound: bool,
+    problems: &mut Vec<FormatError>,
+) -> Result<()> {
+    if harmed[entry.data] {
+        return Ok(());
+    }
+    let section = inner.directory.sections[entry.data];
+    if plan.dtype == DType::Bool {
+        let outcome = for_chunks(inner, &section, |at, chunk| {
+            check_bools(&plan.name, chunk).map_err(|fault| match fault {
+                FormatError::Bool { attribute, element, found } => {
+                    FormatError::Bool { attribute, element: element + at, found }
+                }
+                other => other,
+            })
+        })?;
+        problems.extend(outcome.err());
+    }
+    // Strings, and the products of own tables, are checked by reading every sample: the rules are those of access.
+    if sound && (plan.strings.is_some() || entry.offsets.is_some()) {
+        let used = [entry.offsets, entry.bytes, entry.ends]
+            .into_iter()
+            .flatten()
+            .map(|table| table.section);
+        if used.chain(entry.validity).any(|section| harmed[section]) {
+            return Ok(());
+        }
+        problems.extend(check_samples(inner, plan)?);
+    }
+    Ok(())
+}
+
+/// The first fault that reading every sample of one attribute meets.
+fn check_samples(inner: &Inner, plan: &AttributePlan) -> Result<Option<FormatError>> {
+    let attribute = inner
+        .attribute_index(&plan.name, &(0..inner.plans.attributes.len()).collect::<Vec<_>>())?;
+    let attributes = [attribute];
+    let mut buffer = SampleBuf::new();
+    for index in 0..inner.header.samples {
+        let read = if plan.strings.is_some() {
+            buffer.fill(inner, index, &attributes).and_then(|()| {
+                super::Sample::buffered(inner, index, &attributes, &buffer)
+                    .find(&plan.name)
+                    .map(drop)
+            })
+        } else {
+            inner.plans.locate(&inner.storage, plan, index).map(drop)
+        };
+        match read {
+            Ok(()) => {}
+            Err(Error::Format { fault, .. }) => return Ok(Some(*fault)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// Calls `each` with the section's bytes, a block at a time, until it finds a fault.
+fn for_chunks(
+    inner: &Inner,
+    section: &Section,
+    mut each: impl FnMut(u64, &[u8]) -> Result<(), FormatError>,
+) -> Result<Result<(), FormatError>> {
+    let mut buffer = vec![0; BLOCK_SIZE.min(section.length) as usize];
+    let mut at = 0;
+    while at < section.length {
+        let size = (section.length - at).min(BLOCK_SIZE) as usize;
+        inner.storage.read_exact_at(section.offset + at, &mut buffer[..size])?;
+        if let Err(fault) = each(at, &buffer[..size]) {
+            return Ok(Err(fault));
+        }
+        at += size as u64;
+    }
+    Ok(Ok(()))
+}
