@@ -7,7 +7,9 @@ pub mod convert;
 pub mod error;
 pub mod format;
 mod reader;
+mod salvage;
 pub mod storage;
+mod writer;
 
 pub use aligned::AlignedBytes;
 pub use error::{Error, FormatError, Result, SampleError};
@@ -19,4 +21,6 @@ pub use reader::{
     AttributeStatistics, BadBlock, Dataset, Fingerprint, LengthStatistics, OwnedTensor, Sample,
     SampleBuf, Statistics, ValueStatistics, VerifyOptions, VerifyProgress, VerifyReport,
 };
+pub use salvage::{SalvageReport, salvage};
 pub use storage::{Access, Backing, MemoryUse};
+pub use writer::{NewSample, Strategy, Summary, Writer, WriterOptions, WriterProgress};

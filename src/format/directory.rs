@@ -12,7 +12,7 @@ use serde_json::{Map, Value as Json, json};
 use super::header::Header;
 use super::{
     ALIGNMENT_MAX, ALIGNMENT_MIN, Attribute, BLOCK_SIZE, DType, Dim, HEADER_SIZE, Increment,
-    OffsetWidth, Schema, json,
+    OffsetWidth, Schema, json, product,
 };
 use crate::error::FormatError;
 
@@ -186,10 +186,7 @@ struct Sizes<'a> {
 
 impl Sizes<'_> {
     fn product(&self, place: &str, factors: &[u64]) -> Result<u64, FormatError> {
-        factors
-            .iter()
-            .try_fold(1u64, |n, &factor| n.checked_mul(factor))
-            .filter(|&n| n <= i64::MAX as u64)
+        product(factors.iter().copied())
             .ok_or_else(|| FormatError::Overflow { place: place.to_owned() })
     }
 
@@ -566,6 +563,7 @@ fn locate(
 ) -> Result<AttributeEntry, FormatError> {
     let overflow = || FormatError::Overflow { place: place.to_owned() };
     let fixed = attribute.fixed_elements().ok_or_else(overflow)?;
+    sizes.product(place, &[fixed, attribute.dtype().size() as u64])?;
     let total = entry.count("total")?;
     let own = attribute.needs_own_offsets();
     if !own {
@@ -665,4 +663,39 @@ fn parse_schema(
         found: error.to_string(),
     })?;
     Ok(schema.with_attributes(attributes.iter().map(|entry| entry.attribute.clone()).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(attribute: &str) -> Result<Directory, FormatError> {
+        let header = Header {
+            minor: 0,
+            file_length: 4096 + 64 + 64 + 4096,
+            samples: 0,
+            directory_offset: 4096,
+            directory_length: 0,
+            directory_copy_offset: 4096,
+            directory_crc: 0,
+            checksums_offset: 4096,
+            checksums_length: 0,
+            checksums_crc: 0,
+        };
+        let text = format!(
+            r#"{{"alignment":64,"axes":[],"sections":[{{"offset":0,"length":0,"crc":0}}],
+                "attributes":[{{"name":"x","total":0,"data":0,{attribute}}}]}}"#
+        );
+        Directory::parse(text.as_bytes(), &header)
+    }
+
+    #[test]
+    fn a_sample_beyond_63_bits_overflows_even_where_there_are_no_samples() {
+        assert!(parse(r#""dtype":"f64","shape":[1152921504606846975]"#).is_ok());
+        for shape in ["[1152921504606846976]", "[4294967296,4294967296]"] {
+            let found = parse(&format!(r#""dtype":"f64","shape":{shape}"#));
+            assert!(matches!(found, Err(FormatError::Overflow { .. })), "{shape}: {found:?}");
+        }
+        assert!(parse(r#""dtype":"f64","shape":[4611686018427387904,4,0]"#).is_ok());
+    }
 }

@@ -237,4 +237,24 @@ mod tests {
         let value = parse(r#"{"b": [1, 2.5], "a": {"é": null, "d": "x\n"}}"#.as_bytes()).unwrap();
         assert_eq!(to_canonical(&value), r#"{"a":{"d":"x\n","é":null},"b":[1,2.5]}"#);
     }
+
+    #[test]
+    fn floats_of_the_metadata_are_the_nearest_ones() {
+        // serde_json is off by one bit here unless its `float_roundtrip` is on.
+        for text in [
+            "1.7976931348623157e308",
+            "51.24817837550540",
+            "31.245270191439438",
+            "121.48791951161945",
+            "100.78399658203125",
+            "0.1",
+        ] {
+            let exact: f64 = text.parse().unwrap();
+            assert_eq!(
+                parse(text.as_bytes()).unwrap().as_f64().unwrap().to_bits(),
+                exact.to_bits(),
+                "{text}"
+            );
+        }
+    }
 }

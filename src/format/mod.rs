@@ -52,6 +52,15 @@ pub const MAX_NAME_BYTES: usize = 1024;
 /// Deepest nesting of the directory's JSON.
 pub const MAX_JSON_DEPTH: usize = 32;
 
+/// The product of `factors`, or `None` beyond 2^63 - 1. With a factor of 0 it is 0, however large the others are.
+pub(crate) fn product(factors: impl Iterator<Item = u64> + Clone) -> Option<u64> {
+    if factors.clone().any(|factor| factor == 0) {
+        return Some(0);
+    }
+    let mut factors = factors;
+    factors.try_fold(1u64, u64::checked_mul).filter(|&n| n <= i64::MAX as u64)
+}
+
 /// The smallest multiple of `alignment` (a power of two) that is at least `offset`, or `None` beyond 2^64.
 pub(crate) fn align_up(offset: u64, alignment: u64) -> Option<u64> {
     offset.checked_next_multiple_of(alignment)

@@ -102,9 +102,9 @@ macro_rules! floats_from_floats {
 floats_from_floats! {
     f32, f16, f16_to_f32, f16::from_f32;
     f32, bf16, bf16_to_f32, bf16::from_f32;
-    f64, f16, |x| f64::from(f16_to_f32(x)), f16::from_f64;
-    f64, bf16, |x| f64::from(bf16_to_f32(x)), bf16::from_f64;
-    f64, f32, f64::from, |x: f64| x as f32;
+    f64, f16, |x| f32_to_f64(f16_to_f32(x)), f16::from_f64;
+    f64, bf16, |x| f32_to_f64(bf16_to_f32(x)), bf16::from_f64;
+    f64, f32, f32_to_f64, f64_to_f32;
 }
 
 /// Widening by bits. A NaN keeps sign and payload and becomes quiet, as the processors' own conversions do; no writer
@@ -127,6 +127,31 @@ fn bf16_to_f32(stored: bf16) -> f32 {
     let bits = u32::from(stored.to_bits()) << 16;
     let value = f32::from_bits(bits);
     if value.is_nan() { f32::from_bits(bits | 0x0040_0000) } else { value }
+}
+
+/// Some processors give their one default NaN for every NaN that they convert, so NaNs go by bits here too.
+#[inline]
+fn f32_to_f64(stored: f32) -> f64 {
+    let bits = u64::from(stored.to_bits());
+    if stored.is_nan() {
+        f64::from_bits(
+            (bits & 0x8000_0000) << 32 | 0x7ff8_0000_0000_0000 | (bits & 0x7f_ffff) << 29,
+        )
+    } else {
+        f64::from(stored)
+    }
+}
+
+#[inline]
+fn f64_to_f32(value: f64) -> f32 {
+    let bits = value.to_bits();
+    if value.is_nan() {
+        f32::from_bits(
+            (bits >> 32) as u32 & 0x8000_0000 | 0x7fc0_0000 | (bits >> 29) as u32 & 0x7f_ffff,
+        )
+    } else {
+        value as f32
+    }
 }
 
 /// Converts each stored element of `from` to the logical type, into `to`.
@@ -273,5 +298,23 @@ mod tests {
         assert_eq!(narrow_one(DType::F16, 65504f32).is_some(), true);
         assert_eq!(narrow_one(DType::F16, 65505f32), None);
         assert_eq!(narrow_one(DType::F32, f64::from_bits(0x7ff0_0000_0000_0001)), None);
+    }
+
+    #[test]
+    fn nans_keep_sign_and_payload_on_every_processor() {
+        for (narrow, wide) in [
+            (0x7fc0_0000u32, 0x7ff8_0000_0000_0000u64),
+            (0xffff_ffff, 0xffff_ffff_e000_0000),
+            (0x7fc0_0001, 0x7ff8_0000_2000_0000),
+        ] {
+            assert_eq!(f32_to_f64(f32::from_bits(narrow)).to_bits(), wide);
+            assert_eq!(
+                narrow_one(DType::F32, f64::from_bits(wide)),
+                Some(narrow.to_le_bytes().to_vec())
+            );
+        }
+        // A signalling NaN in the file is read as the quiet one; a payload that f32 lacks is not narrowed.
+        assert_eq!(f32_to_f64(f32::from_bits(0xff80_0001)).to_bits(), 0xfff8_0000_2000_0000);
+        assert_eq!(narrow_one(DType::F32, f64::from_bits(0x7ff8_0000_0000_0001)), None);
     }
 }

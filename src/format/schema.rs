@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{DType, MAX_NAME_BYTES, MAX_RANK, json, narrow};
+use super::{DType, MAX_NAME_BYTES, MAX_RANK, json, narrow, product};
 use crate::error::{Error, Result};
 
 /// One dimension of an attribute's shape pattern.
@@ -226,14 +226,10 @@ impl Attribute {
 
     /// The product of the fixed extents, or `None` beyond 2^63 - 1.
     pub(crate) fn fixed_elements(&self) -> Option<u64> {
-        self.shape
-            .iter()
-            .map(|dim| match dim {
-                Dim::Fixed(extent) => *extent,
-                Dim::Axis(_) => 1,
-            })
-            .try_fold(1u64, u64::checked_mul)
-            .filter(|&n| n <= i64::MAX as u64)
+        product(self.shape.iter().map(|dim| match dim {
+            Dim::Fixed(extent) => *extent,
+            Dim::Axis(_) => 1,
+        }))
     }
 
     /// Whether the attribute needs a table of its own, because its axis' table does not say where a sample starts.

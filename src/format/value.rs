@@ -7,8 +7,8 @@ use std::fmt;
 use bytemuck::Pod;
 use half::{bf16, f16};
 
-use super::DType;
 use super::offsets::OffsetWidth;
+use super::{DType, product};
 use crate::error::{Error, FormatError, Result};
 
 /// Most dimensions that a shape may have.
@@ -70,10 +70,8 @@ impl Shape {
     /// # Errors
     /// [`Error::Unsupported`] with more than [`MAX_RANK`] extents, or more than `isize::MAX` elements.
     pub fn new(dims: &[usize]) -> Result<Self> {
-        let fits = dims
-            .iter()
-            .try_fold(1usize, |n, &d| n.checked_mul(d))
-            .is_some_and(|n| isize::try_from(n).is_ok());
+        let fits =
+            product(dims.iter().map(|&dim| dim as u64)).is_some_and(|n| isize::try_from(n).is_ok());
         if dims.len() > MAX_RANK || !fits {
             return Err(Error::Unsupported {
                 what: format!("shape {dims:?}").into(),
@@ -112,7 +110,8 @@ impl Shape {
 
     /// Number of elements: the product of the extents, 1 for a scalar.
     pub fn elements(&self) -> usize {
-        self.dims().iter().product()
+        // A file may say [2^40, 2^40, 0], which has no elements but a product that overflows on the way to 0.
+        if self.dims().contains(&0) { 0 } else { self.dims().iter().product() }
     }
 }
 
@@ -584,5 +583,21 @@ impl<'a> From<TensorView<'a>> for Value<'a> {
 impl<'a> From<StringsView<'a>> for Value<'a> {
     fn from(strings: StringsView<'a>) -> Self {
         Value::Strings(strings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_extent_of_0_makes_the_product_0_whatever_the_others_are() {
+        let huge = 1usize << 62;
+        for dims in [&[huge, 4, 0][..], &[0, huge, 4], &[huge, 0, 4]] {
+            let shape = Shape::new(dims).unwrap();
+            assert_eq!(shape.elements(), 0);
+            assert!(TensorView::from_bytes(DType::F64, dims, &[]).is_ok());
+        }
+        assert!(Shape::new(&[huge, 4]).is_err());
     }
 }

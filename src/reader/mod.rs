@@ -121,6 +121,17 @@ impl Dataset {
         Ok(Self::of(inner))
     }
 
+    /// Opens a damaged file positional, as well as the copies of header and directory allow.
+    pub(crate) fn open_damaged(path: impl AsRef<Path>) -> Result<Self> {
+        Ok(Self::of(Arc::new(open::open_damaged(Storage::open(path)?)?)))
+    }
+
+    /// The view with the hidden attributes as well.
+    pub(crate) fn with_hidden(mut self) -> Self {
+        self.attributes = (0..self.inner.plans.attributes.len()).collect();
+        self
+    }
+
     pub(crate) fn of(inner: Arc<Inner>) -> Self {
         Dataset { rows: Rows::all(inner.header.samples), attributes: inner.visible.clone(), inner }
     }
@@ -233,6 +244,11 @@ impl Dataset {
     /// What tells this file from any other.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.inner.header)
+    }
+
+    /// What every section starts at a multiple of.
+    pub fn alignment(&self) -> u64 {
+        self.inner.directory.alignment
     }
 
     /// Bytes of the sections of an attribute: its arena, and tables and bitmaps of its own.

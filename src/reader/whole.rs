@@ -189,7 +189,7 @@ impl Dataset {
         data.resize(shape.elements() * size);
         // Dimensions before the concatenated one are the rows that each sample's block is cut into.
         let rows: usize = shape.dims()[..cat_dim.min(shape.rank())].iter().product();
-        let row_bytes = if rows == 0 { 0 } else { data.len() / rows };
+        let row_bytes = data.len().checked_div(rows).unwrap_or(0);
         let view = self.project(&[name])?;
         let mut buffer = SampleBuf::new();
         let mut at = 0;
@@ -197,7 +197,7 @@ impl Dataset {
             let sample = view.read(index, &mut buffer)?;
             let Some(Value::Tensor(tensor)) = sample.find(name)? else { continue };
             let block = tensor.bytes();
-            let part = if rows == 0 { 0 } else { block.len() / rows };
+            let part = block.len().checked_div(rows).unwrap_or(0);
             for row in 0..rows {
                 let to = row * row_bytes + at;
                 data.as_mut_slice()[to..to + part].copy_from_slice(&block[row * part..][..part]);

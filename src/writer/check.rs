@@ -101,7 +101,13 @@ impl Checker {
                 _ => values.iter().position(|(known, _)| *known == name),
             };
             if at.is_none() && !plan.attribute.is_optional() {
-                return Err(refuse(index, name, describe(&plan.attribute), "no value", "add it, or declare the attribute optional"));
+                return Err(refuse(
+                    index,
+                    name,
+                    describe(&plan.attribute),
+                    "no value",
+                    "add it, or declare the attribute optional",
+                ));
             }
             matched += usize::from(at.is_some());
             self.found.push(at);
@@ -112,7 +118,8 @@ impl Checker {
         for (at, (name, value)) in values.iter().enumerate() {
             if !self.found.contains(&Some(at)) {
                 let twice = values[..at].iter().any(|(known, _)| known == name);
-                let known: Vec<&str> = self.plans.iter().map(|plan| plan.attribute.name()).collect();
+                let known: Vec<&str> =
+                    self.plans.iter().map(|plan| plan.attribute.name()).collect();
                 return Err(if twice {
                     refuse(index, name, "one value", "two values of this name", "")
                 } else {
@@ -134,11 +141,23 @@ impl Checker {
         self.lengths.resize(self.axes.len(), None);
         for (name, length) in sample.axes() {
             let Some(axis) = self.axes.iter().position(|known| known == name) else {
-                return Err(refuse(index, name, format!("one of the axes {}", self.axes.join(", ")), "an axis of this name", ""));
+                return Err(refuse(
+                    index,
+                    name,
+                    format!("one of the axes {}", self.axes.join(", ")),
+                    "an axis of this name",
+                    "",
+                ));
             };
             match self.lengths[axis].replace(*length) {
                 Some(earlier) if earlier != *length => {
-                    return Err(refuse(index, name, format!("one length of the axis, {earlier}"), length.to_string(), ""));
+                    return Err(refuse(
+                        index,
+                        name,
+                        format!("one length of the axis, {earlier}"),
+                        length.to_string(),
+                        "",
+                    ));
                 }
                 _ => {}
             }
@@ -149,14 +168,26 @@ impl Checker {
             let shape = value.shape();
             let wanted = &plan.attribute;
             if value.dtype() != wanted.dtype() || shape.len() != plan.dims.len() {
-                return Err(refuse(index, wanted.name(), describe(wanted), found(value), "values are never converted silently: convert it"));
+                return Err(refuse(
+                    index,
+                    wanted.name(),
+                    describe(wanted),
+                    found(value),
+                    "values are never converted silently: convert it",
+                ));
             }
             for (dim, extent) in plan.dims.iter().zip(shape) {
                 let extent = *extent as u64;
                 match *dim {
                     PlanDim::Fixed(expected) if expected == extent => {}
                     PlanDim::Fixed(_) => {
-                        return Err(refuse(index, wanted.name(), describe(wanted), found(value), ""));
+                        return Err(refuse(
+                            index,
+                            wanted.name(),
+                            describe(wanted),
+                            found(value),
+                            "",
+                        ));
                     }
                     PlanDim::Axis(axis) => match self.lengths[axis] {
                         None => self.lengths[axis] = Some(extent),
@@ -165,7 +196,10 @@ impl Checker {
                             return Err(refuse(
                                 index,
                                 wanted.name(),
-                                format!("length {length} along the axis {:?}, as told before", self.axes[axis]),
+                                format!(
+                                    "length {length} along the axis {:?}, as told before",
+                                    self.axes[axis]
+                                ),
                                 found(value),
                                 "",
                             ));
@@ -208,19 +242,26 @@ impl Checker {
                 if attribute.dtype() == DType::Bool
                     && let Some(element) = tensor.bytes().iter().position(|&byte| byte > 1)
                 {
-                    return Err(refuse(index, attribute.name(), "bools stored as 0 or 1", format!("{} at element {element}", tensor.bytes()[element]), ""));
+                    return Err(refuse(
+                        index,
+                        attribute.name(),
+                        "bools stored as 0 or 1",
+                        format!("{} at element {element}", tensor.bytes()[element]),
+                        "",
+                    ));
                 }
                 let (stored, logical) = (attribute.stored_dtype(), attribute.dtype());
                 if stored != logical {
-                    narrow::narrow_into(stored, logical, tensor.bytes(), &mut self.narrowed).map_err(|element| {
-                        refuse(
-                            index,
-                            attribute.name(),
-                            format!("values that {stored} holds exactly"),
-                            format!("{} at element {element}", show(tensor, element)),
-                            "declare the attribute with a wider stored type",
-                        )
-                    })?;
+                    narrow::narrow_into(stored, logical, tensor.bytes(), &mut self.narrowed)
+                        .map_err(|element| {
+                            refuse(
+                                index,
+                                attribute.name(),
+                                format!("values that {stored} holds exactly"),
+                                format!("{} at element {element}", show(tensor, element)),
+                                "declare the attribute with a wider stored type",
+                            )
+                        })?;
                 }
             }
             self.narrowed_ends.push(self.narrowed.len());
@@ -229,7 +270,11 @@ impl Checker {
     }
 
     /// The value of attribute `place` in the sample just checked.
-    pub(super) fn value<'s, 'a>(&self, place: usize, sample: &'s NewSample<'a>) -> Option<&'s Value<'a>> {
+    pub(super) fn value<'s, 'a>(
+        &self,
+        place: usize,
+        sample: &'s NewSample<'a>,
+    ) -> Option<&'s Value<'a>> {
         self.found[place].map(|at| &sample.values()[at].1)
     }
 
@@ -290,7 +335,9 @@ fn check_bounds(
         let size = tensor.dtype().size();
         let at = bytes
             .chunks_exact(size)
-            .position(|value| extremes(tensor.dtype(), value).is_some_and(|(value, _)| value == bad))
+            .position(|value| {
+                extremes(tensor.dtype(), value).is_some_and(|(value, _)| value == bad)
+            })
             .unwrap_or(0);
         Err(refuse(
             index,
@@ -309,7 +356,11 @@ fn check_bounds(
             let row_elements = row_bytes / tensor.dtype().size();
             for (row, axis) in rows.iter().enumerate() {
                 if let Some(axis) = axis {
-                    check(&tensor.bytes()[row * row_bytes..][..row_bytes], row * row_elements, *axis)?;
+                    check(
+                        &tensor.bytes()[row * row_bytes..][..row_bytes],
+                        row * row_elements,
+                        *axis,
+                    )?;
                 }
             }
             Ok(())
@@ -346,7 +397,8 @@ fn show(tensor: &TensorView<'_>, element: usize) -> String {
     match tensor.dtype() {
         DType::F32 => format!("{:?}", bytemuck::pod_read_unaligned::<f32>(bytes)),
         DType::F64 => format!("{:?}", bytemuck::pod_read_unaligned::<f64>(bytes)),
-        dtype => extremes(dtype, bytes).map_or_else(|| format!("{bytes:02x?}"), |(value, _)| value.to_string()),
+        dtype => extremes(dtype, bytes)
+            .map_or_else(|| format!("{bytes:02x?}"), |(value, _)| value.to_string()),
     }
 }
 

@@ -109,7 +109,9 @@ impl Inferred {
             if value.dtype().is_integer() {
                 if name.contains("batch") {
                     let source = format!("{name}__inc");
-                    hidden.push(Attribute::new(source.as_str(), value.dtype(), [] as [Dim; 0]).hidden());
+                    hidden.push(
+                        Attribute::new(source.as_str(), value.dtype(), [] as [Dim; 0]).hidden(),
+                    );
                     maxima.push((name.to_string(), source.clone(), value.dtype()));
                     attribute = attribute.increment(Increment::Attribute(source));
                 } else if is_index_name(name) && has_nodes {

@@ -137,7 +137,10 @@ impl LengthTables {
     pub(super) fn has_room(&self, lengths: &[u64]) -> bool {
         self.groups.iter().all(|group| {
             group.members.iter().all(|&member| {
-                group.total.checked_add(lengths[member]).is_some_and(|total| total < i64::MAX as u64)
+                group
+                    .total
+                    .checked_add(lengths[member])
+                    .is_some_and(|total| total < i64::MAX as u64)
             })
         })
     }
@@ -160,7 +163,13 @@ impl LengthTables {
         Ok(())
     }
 
-    fn split(&mut self, spool: &mut Spool, at: usize, first: u64, lengths: &[u64]) -> Result<Group> {
+    fn split(
+        &mut self,
+        spool: &mut Spool,
+        at: usize,
+        first: u64,
+        lengths: &[u64],
+    ) -> Result<Group> {
         let group = &mut self.groups[at];
         let state = match &group.state {
             State::Constant(length) => State::Constant(*length),

@@ -33,7 +33,7 @@ use crate::format::header::Header;
 use crate::format::{
     Attribute, DType, MAX_DIRECTORY_BYTES, OffsetWidth, Schema, VERSION_MINOR, Value, json,
 };
-use crate::storage::Mode;
+use crate::storage::Publish;
 
 /// What [`Writer::finish`] has made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub struct Summary {
 /// ```
 pub struct Writer {
     target: PathBuf,
-    mode: Mode,
+    mode: Publish,
     options: WriterOptions,
     samples: u64,
     bytes: u64,
@@ -175,7 +175,7 @@ impl Writer {
 
     pub(crate) fn with_options(
         path: &Path,
-        mode: Mode,
+        mode: Publish,
         schema: Option<Schema>,
         options: WriterOptions,
     ) -> Result<Self> {
@@ -209,8 +209,13 @@ impl Writer {
             }
         }
         slots += 2 * streams; // tables, and tables widened
-        let mut spool =
-            Spool::create(&self.target, self.mode, self.options.alignment, slots, self.options.spool.clone())?;
+        let mut spool = Spool::create(
+            &self.target,
+            self.mode,
+            self.options.alignment,
+            slots,
+            self.options.spool.clone(),
+        )?;
         let mut next_stream = axes;
         let mut stream = |needed: bool| {
             needed.then(|| {
@@ -233,10 +238,13 @@ impl Writer {
                 data: spool.add_slot(attribute.stored_dtype().size()),
                 offsets: stream(attribute.needs_own_offsets()),
                 bytes: stream(string),
-                ends: (string && !attribute.shape().is_empty()).then(|| GrowingTable::new(&mut spool)),
-                validity: attribute
-                    .is_optional()
-                    .then(|| Bits { slot: spool.add_slot(1), byte: 0, filled: 0 }),
+                ends: (string && !attribute.shape().is_empty())
+                    .then(|| GrowingTable::new(&mut spool)),
+                validity: attribute.is_optional().then(|| Bits {
+                    slot: spool.add_slot(1),
+                    byte: 0,
+                    filled: 0,
+                }),
                 total: 0,
                 absent: vec![0; absent],
                 absent_strings: elements,
@@ -340,12 +348,16 @@ impl Writer {
             progress(WriterProgress { samples, bytes: self.bytes });
         }
         let metadata = std::mem::take(&mut self.options.metadata);
-        let (laid, directory) = body.complete(self.options.alignment, self.options.statistics, metadata)?;
+        let (laid, directory) =
+            body.complete(self.options.alignment, self.options.statistics, metadata)?;
         let directory_bytes = directory.to_bytes();
         if directory_bytes.len() as u64 > MAX_DIRECTORY_BYTES {
             return Err(Error::schema(
                 "directory",
-                format!("would have {} bytes, more than {MAX_DIRECTORY_BYTES}: shorten names or metadata", directory_bytes.len()),
+                format!(
+                    "would have {} bytes, more than {MAX_DIRECTORY_BYTES}: shorten names or metadata",
+                    directory_bytes.len()
+                ),
             ));
         }
         let directory_crc = crc32fast::hash(&directory_bytes);
@@ -392,7 +404,9 @@ impl Body {
             }
             if let Some(stream) = state.bytes {
                 self.stream_lengths[stream] = match value {
-                    Some(Value::Strings(strings)) => strings.iter().map(|text| text.len() as u64).sum(),
+                    Some(Value::Strings(strings)) => {
+                        strings.iter().map(|text| text.len() as u64).sum()
+                    }
                     _ => 0,
                 };
             }
@@ -401,7 +415,13 @@ impl Body {
             return Ok(());
         }
         let axis = self.schema.axes().first().map_or("", String::as_str);
-        Err(refuse(index, axis, "totals below 2^63", "a sample that brings one beyond", "write it to another file"))
+        Err(refuse(
+            index,
+            axis,
+            "totals below 2^63",
+            "a sample that brings one beyond",
+            "write it to another file",
+        ))
     }
 
     /// Writes the checked and measured sample; gives the bytes of its values.
@@ -460,7 +480,12 @@ impl Body {
     }
 
     /// Writes what can only be written at the end, lays the sections out and describes them.
-    fn complete(mut self, alignment: u64, gather: bool, metadata: Map<String, Json>) -> Result<(Laid, Directory)> {
+    fn complete(
+        mut self,
+        alignment: u64,
+        gather: bool,
+        metadata: Map<String, Json>,
+    ) -> Result<(Laid, Directory)> {
         for state in &mut self.attributes {
             if let Some(validity) = &mut state.validity {
                 validity.flush(&mut self.spool)?;
@@ -507,7 +532,11 @@ impl Body {
         let sections = laid
             .sections()
             .iter()
-            .map(|section| Section { offset: section.offset, length: section.length, crc: section.crc })
+            .map(|section| Section {
+                offset: section.offset,
+                length: section.length,
+                crc: section.crc,
+            })
             .collect();
         let statistics = statistics.map(|slot| laid.section(slot));
         let directory = Directory {

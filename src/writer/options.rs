@@ -11,7 +11,7 @@ use super::Writer;
 use super::spool::{SpoolOptions, Strategy};
 use crate::error::{Error, Result};
 use crate::format::{ALIGNMENT_DEFAULT, ALIGNMENT_MAX, ALIGNMENT_MIN, Schema, json};
-use crate::storage::Mode;
+use crate::storage::Publish;
 
 /// How far a writer is, for [`WriterOptions::progress`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,10 +100,11 @@ impl WriterOptions {
             what: "user metadata".into(),
             problem: problem.into(),
         };
-        self.metadata = match json::parse(object.as_bytes()).map_err(|fault| refuse(fault.to_string()))? {
-            Json::Object(map) => map,
-            other => return Err(refuse(format!("needs a JSON object, was given {other}"))),
-        };
+        self.metadata =
+            match json::parse(object.as_bytes()).map_err(|fault| refuse(fault.to_string()))? {
+                Json::Object(map) => map,
+                other => return Err(refuse(format!("needs a JSON object, was given {other}"))),
+            };
         Ok(self)
     }
 
@@ -127,7 +128,7 @@ impl WriterOptions {
     /// # Errors
     /// [`Error::Io`] if the folder cannot be written to.
     pub fn create(self, path: impl AsRef<Path>, schema: Schema) -> Result<Writer> {
-        Writer::with_options(path.as_ref(), Mode::Replace, Some(schema), self)
+        Writer::with_options(path.as_ref(), Publish::Replace, Some(schema), self)
     }
 
     /// As [`create`](Self::create), but a file of this name is an error, now and when the new one is complete.
@@ -135,7 +136,7 @@ impl WriterOptions {
     /// # Errors
     /// [`Error::AlreadyExists`]; otherwise as [`create`](Self::create).
     pub fn create_new(self, path: impl AsRef<Path>, schema: Schema) -> Result<Writer> {
-        Writer::with_options(path.as_ref(), Mode::New, Some(schema), self)
+        Writer::with_options(path.as_ref(), Publish::New, Some(schema), self)
     }
 
     /// A writer whose schema is inferred from the first sample, by PyG's rules of naming.
@@ -143,7 +144,7 @@ impl WriterOptions {
     /// # Errors
     /// As [`create`](Self::create).
     pub fn create_inferred(self, path: impl AsRef<Path>) -> Result<Writer> {
-        Writer::with_options(path.as_ref(), Mode::Replace, None, self)
+        Writer::with_options(path.as_ref(), Publish::Replace, None, self)
     }
 
     /// As [`create_inferred`](Self::create_inferred), but a file of this name is an error.
@@ -151,7 +152,7 @@ impl WriterOptions {
     /// # Errors
     /// As [`create_new`](Self::create_new).
     pub fn create_new_inferred(self, path: impl AsRef<Path>) -> Result<Writer> {
-        Writer::with_options(path.as_ref(), Mode::New, None, self)
+        Writer::with_options(path.as_ref(), Publish::New, None, self)
     }
 }
 

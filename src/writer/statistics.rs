@@ -203,7 +203,10 @@ mod tests {
     #[test]
     fn nan_is_counted_and_kept_out() {
         let json = of(&[f32::NAN, 1.0, -3.0, f32::NAN, 2.0]);
-        assert_eq!(json, json!({"count": "5", "nan": "2", "min": "-3.0", "max": "2.0", "mean": "0.0"}));
+        assert_eq!(
+            json,
+            json!({"count": "5", "nan": "2", "min": "-3.0", "max": "2.0", "mean": "0.0"})
+        );
         let json = of(&[f64::NAN]);
         assert_eq!(json, json!({"count": "1", "nan": "1", "min": null, "max": null, "mean": null}));
     }
