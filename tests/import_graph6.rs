@@ -4,8 +4,9 @@
 
 use std::collections::HashSet;
 
-use fencepost::Error;
 use fencepost::convert::graph6::{Graph, Reader};
+use fencepost::convert::{ImportOptions, import_graph6};
+use fencepost::{Dataset, Error, Writer};
 use proptest::prelude::*;
 
 const CONNECTED_8: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/data/connected-8.g6");
@@ -102,6 +103,81 @@ fn all_connected_graphs_on_8_nodes() {
     assert_eq!(by_edges[..7], [0; 7]);
     let edges: usize = by_edges.iter().enumerate().map(|(edges, graphs)| edges * graphs).sum();
     assert_eq!(sum, 2 * edges);
+}
+
+#[test]
+fn the_imported_file_has_all_connected_graphs() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("connected.fence");
+    let mut calls = Vec::new();
+    let options = ImportOptions::new().progress(|p| calls.push((p.samples, p.done, p.total)));
+    let summary = import_graph6(CONNECTED_8, &out, options).unwrap();
+    assert_eq!(summary.samples, 11_117);
+    let bytes = std::fs::metadata(CONNECTED_8).unwrap().len();
+    assert!(calls.is_sorted());
+    assert_eq!(calls[0], (64, 64 * 7, bytes));
+    assert_eq!(calls.last(), Some(&(11_117, bytes, bytes)));
+
+    let dataset = Dataset::load(&out).unwrap();
+    assert_eq!(dataset.len(), 11_117);
+    assert_eq!(dataset.schema().axes(), ["nodes", "edges"]);
+    assert!(dataset.verify().unwrap().ok());
+    let text = std::fs::read_to_string(CONNECTED_8).unwrap();
+    let mut sum = 0;
+    for (index, line) in text.lines().enumerate() {
+        let sample = dataset.get(index as u64).unwrap();
+        let expected = both_directions(&edges_of_8(line));
+        assert_eq!(sample.axis_len("nodes").unwrap(), 8);
+        assert_eq!(sample.axis_len("edges").unwrap(), expected.len() as u64);
+        let value = sample.attr("edge_index").unwrap();
+        assert_eq!(value.shape(), [2, expected.len()]);
+        let (sources, targets) = value.as_slice::<i64>().unwrap().split_at(expected.len());
+        let columns: Vec<_> = sources.iter().copied().zip(targets.iter().copied()).collect();
+        assert_eq!(columns, expected, "graph {index}");
+        assert!(is_connected(8, &columns));
+        sum += expected.len();
+    }
+    assert_eq!(dataset.axis_total("edges").unwrap().0, sum as u64);
+    assert_eq!(dataset.axis_total("nodes").unwrap(), (8 * 11_117, Some(8)));
+}
+
+#[test]
+fn a_bad_file_publishes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, out) = (folder.path().join("a.g6"), folder.path().join("a.fence"));
+    std::fs::write(&input, "Bw\nB!\n").unwrap();
+    let error = import_graph6(&input, &out, ImportOptions::new()).unwrap_err();
+    assert!(
+        matches!(&error, Error::Convert { place, .. } if &**place == "line 2, byte 2"),
+        "{error}"
+    );
+    let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+
+    // A file that is there is replaced by a whole one, or kept if so asked.
+    std::fs::write(&input, "Bw\n").unwrap();
+    std::fs::write(&out, "before").unwrap();
+    let error = import_graph6(&input, &out, ImportOptions::new().create_new(true)).unwrap_err();
+    assert!(matches!(error, Error::AlreadyExists { .. }), "{error}");
+    assert_eq!(std::fs::read(&out).unwrap(), b"before");
+    let options =
+        ImportOptions::new().writer(Writer::options().metadata(r#"{"source": "a"}"#).unwrap());
+    import_graph6(&input, &out, options).unwrap();
+    let dataset = Dataset::open(&out).unwrap();
+    assert_eq!((dataset.len(), dataset.metadata()), (1, r#"{"source":"a"}"#));
+}
+
+/// Node numbers of any size, without edges and without memory for them.
+#[test]
+fn empty_graphs_of_many_nodes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, out) = (folder.path().join("a.s6"), folder.path().join("a.fence"));
+    std::fs::write(&input, ":~~~~~~~~\n:?\n").unwrap();
+    import_graph6(&input, &out, ImportOptions::new()).unwrap();
+    let dataset = Dataset::load(&out).unwrap();
+    assert_eq!(dataset.get(0).unwrap().axis_len("nodes").unwrap(), (1 << 36) - 1);
+    assert_eq!(dataset.get(0).unwrap().attr("edge_index").unwrap().shape(), [2, 0]);
+    assert_eq!(dataset.get(1).unwrap().axis_len("nodes").unwrap(), 0);
 }
 
 #[test]

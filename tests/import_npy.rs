@@ -7,7 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use fencepost::convert::npy::{Array, Arrays, Data, Options, Samples, read_npy, read_npz};
-use fencepost::{DType, Error};
+use fencepost::convert::{ImportOptions, import_npy, import_npz};
+use fencepost::{Attribute, DType, Dataset, Error, Schema, dims};
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/npy").join(name)
@@ -359,4 +360,83 @@ fn malformed_whole_arrays_are_named() {
             other => panic!("{expected}: {other:?}"),
         }
     }
+}
+
+#[test]
+fn imported_samples_and_whole_arrays_are_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let (a, b) = (folder.path().join("a.fence"), folder.path().join("b.fence"));
+    let mut last = None;
+    let options = ImportOptions::new().progress(|p| last = Some((p.done, p.total)));
+    assert_eq!(import_npz(data("samples"), &a, "x", None, options).unwrap().samples, 3);
+    assert_eq!(last, Some((3, 3)));
+    import_npy(data("whole"), &b, &Options::new(), ImportOptions::new()).unwrap();
+    let (a, b) = (Dataset::load(&a).unwrap(), Dataset::load(&b).unwrap());
+    assert!(a.verify().unwrap().ok() && b.verify().unwrap().ok());
+    let mut samples = Samples::open(data("samples"), "x").unwrap();
+    for index in 0..3 {
+        let (a, b) = (a.get(index).unwrap(), b.get(index).unwrap());
+        let arrays = samples.read().unwrap().unwrap();
+        check_sample(index as usize, &arrays);
+        for (name, array) in &arrays {
+            let (a, b) = (a.attr(name).unwrap(), b.attr(name).unwrap());
+            assert_eq!(a, b, "sample {index}, {name}");
+            assert_eq!((a.dtype(), a.shape()), (array.dtype, &array.shape[..]));
+            if let (Some(tensor), Data::Bytes(bytes)) = (a.as_tensor(), &array.data) {
+                assert_eq!(tensor.bytes(), bytes);
+            }
+        }
+        for axis in ["nodes", "edges"] {
+            assert_eq!(a.axis_len(axis).unwrap(), b.axis_len(axis).unwrap());
+        }
+        assert_eq!(
+            a.attr("smiles").unwrap().as_str().unwrap(),
+            ["CCC", "C", "CCCCC"][index as usize]
+        );
+    }
+}
+
+#[test]
+fn a_sample_that_does_not_fit_names_its_file() {
+    let byte = |shape: &str, length: usize| npy("|u1", shape, &vec![0; length]);
+    let samples = folder(&[
+        ("s_1.npy", byte("(2, 3)", 6)),
+        ("s_2.npy", byte("(0, 3)", 0)),
+        ("s_10.npy", byte("(2, 4)", 8)),
+    ]);
+    let out = samples.path().join("out.fence");
+    let error = import_npz(samples.path(), &out, "pos", None, ImportOptions::new()).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("s_10.npy: array \"pos\": expected"), "{text}");
+    assert!(!out.exists());
+
+    // With a schema, both dimensions may be ragged.
+    let schema = Schema::builder()
+        .attribute(Attribute::new("pos", DType::U8, dims!["nodes", "columns"]))
+        .build()
+        .unwrap();
+    import_npz(samples.path(), &out, "pos", Some(schema), ImportOptions::new()).unwrap();
+    let dataset = Dataset::load(&out).unwrap();
+    assert_eq!(dataset.get(2).unwrap().attr("pos").unwrap().shape(), [2, 4]);
+}
+
+#[test]
+fn whole_arrays_cut_along_any_dimension() {
+    let table = longs(&[0, 1, 1, 3]);
+    let files = [
+        ("nodes_offsets.npy", table),
+        ("m.npy", npy("|u1", "(2, 3, 2)", &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])),
+    ];
+    let folder = folder(&files);
+    let out = folder.path().join("out.fence");
+    let cuts = Options::new().along("m", "nodes").dim("m", 1);
+    import_npy(folder.path(), &out, &cuts, ImportOptions::new()).unwrap();
+    let dataset = Dataset::load(&out).unwrap();
+    let m = |index| {
+        let value = dataset.get(index).unwrap().attr("m").unwrap();
+        (value.shape().to_vec(), value.as_slice::<u8>().unwrap().to_vec())
+    };
+    assert_eq!(m(0), (vec![2, 1, 2], vec![0, 1, 6, 7]));
+    assert_eq!(m(1), (vec![2, 0, 2], vec![]));
+    assert_eq!(m(2), (vec![2, 2, 2], vec![2, 3, 4, 5, 8, 9, 10, 11]));
 }

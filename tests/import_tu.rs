@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use fencepost::Error;
 use fencepost::convert::tu::{Graph, Layout, Options, Reader, Target};
+use fencepost::convert::{ImportOptions, import_tu};
+use fencepost::{Dataset, Error};
 
 const B3DB: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/data/B3DB");
 
@@ -162,7 +163,7 @@ fn b3db_tensors_are_those_of_pyg() {
         }
         let mut first = 0;
         for (i, graph) in graphs.iter().enumerate() {
-            let end = first + indicator.iter().filter(|&&of| of == i + 1).count();
+            let end = first + indicator[first..].iter().take_while(|&&of| of == i + 1).count();
             let x: Vec<f32> = (first..end)
                 .flat_map(|node| {
                     let attributes = use_attributes.then_some(&node_attributes[node][..]);
@@ -183,6 +184,47 @@ fn b3db_tensors_are_those_of_pyg() {
             first = end;
         }
     }
+}
+
+#[test]
+fn the_imported_b3db_has_the_same_graphs() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("b3db.fence");
+    let options = Options::new().use_node_attr(true);
+    let mut last = None;
+    let import = ImportOptions::new().progress(|p| last = Some((p.samples, p.done, p.total)));
+    assert_eq!(import_tu(B3DB, &out, &options, import).unwrap().samples, 1000);
+    assert_eq!(last, Some((1000, 1000, 1000)));
+
+    let dataset = Dataset::load(&out).unwrap();
+    assert!(dataset.verify().unwrap().ok());
+    let schema: Vec<_> = dataset
+        .schema()
+        .attributes()
+        .iter()
+        .map(|a| format!("{} {}{}", a.name(), a.dtype(), a.pattern()))
+        .collect();
+    assert_eq!(
+        schema[1..],
+        ["edge_index i64[2, edges]", "edge_attr f32[edges, 4]", "y i64[1]", "smiles utf8[]",]
+    );
+    let (_, graphs) = read_all(Path::new(B3DB), &options).unwrap();
+    let smiles = lines("smiles");
+    for (index, graph) in graphs.iter().enumerate() {
+        let sample = dataset.get(index as u64).unwrap();
+        assert_eq!(sample.axis_len("nodes").unwrap(), graph.num_nodes as u64);
+        assert_eq!(sample.axis_len("edges").unwrap(), graph.num_edges as u64);
+        assert_eq!(sample.slice::<f32>("x").unwrap(), graph.x);
+        assert_eq!(sample.slice::<i64>("edge_index").unwrap(), graph.edge_index);
+        assert_eq!(sample.slice::<f32>("edge_attr").unwrap(), graph.edge_attr);
+        assert_eq!(sample.slice::<i64>("y").unwrap(), graph.y_label);
+        assert_eq!(sample.attr("smiles").unwrap().as_str().unwrap(), smiles[index]);
+        // The third opinion again, on the file.
+        let counts = (graph.num_nodes, graph.num_edges / 2);
+        assert_eq!(counts, count_smiles(&smiles[index]));
+    }
+    assert_eq!(dataset.axis_total("nodes").unwrap().0, 22_445);
+    assert_eq!(dataset.axis_total("edges").unwrap().0, 48_384);
 }
 
 // --- small sets with every part ---
@@ -496,4 +538,32 @@ fn an_empty_set_is_a_set() {
     let folder = set(&[("A", ""), ("graph_indicator", "")]);
     let (layout, graphs) = read_all(folder.path(), &Options::new()).unwrap();
     assert_eq!((layout.num_graphs, layout.x, graphs.len()), (0, None, 0));
+}
+
+/// Every combination of parts is a schema that the writer takes: no `x` columns, `y` for nodes, of several columns, floats.
+#[test]
+fn imported_shapes() {
+    let base = [("A", "1,2\n3,4\n"), ("graph_indicator", "1\n1\n3\n3\n")];
+    let cases: &[(&[(&str, &str)], &[&str])] = &[
+        (&[], &["edge_index i64[2, edges]"]),
+        (&[("node_attributes", "1\n2\n3\n4\n")], &["x f32[nodes, 0]", "edge_index i64[2, edges]"]),
+        (&[("graph_labels", "1\n2\n3\n4\n")], &["edge_index i64[2, edges]", "y i64[nodes]"]),
+        (&[("graph_labels", "1,1\n2,1\n3,1\n")], &["edge_index i64[2, edges]", "y i64[1, 2]"]),
+        (&[("graph_attributes", "1\n2\n3\n")], &["edge_index i64[2, edges]", "y f32[1]"]),
+        (&[("edge_labels", "1\n2\n")], &["edge_index i64[2, edges]", "edge_attr f32[edges, 2]"]),
+        (&[("formula", "a\nb\nc\n")], &["edge_index i64[2, edges]", "formula utf8[]"]),
+    ];
+    for (further, expected) in cases {
+        let folder = set(&[&base[..], further].concat());
+        let out = folder.path().join("out.fence");
+        import_tu(folder.path(), &out, &Options::new(), ImportOptions::new()).unwrap();
+        let dataset = Dataset::load(&out).unwrap();
+        let attributes = dataset.schema().attributes().iter();
+        let schema: Vec<_> =
+            attributes.map(|a| format!("{} {}{}", a.name(), a.dtype(), a.pattern())).collect();
+        assert_eq!(schema, *expected);
+        let nodes = |i| dataset.get(i).unwrap().axis_len("nodes").unwrap();
+        assert_eq!([nodes(0), nodes(1), nodes(2)], [2, 0, 2]);
+        assert_eq!(dataset.get(2).unwrap().slice::<i64>("edge_index").unwrap(), [0, 1]);
+    }
 }

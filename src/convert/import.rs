@@ -183,8 +183,7 @@ pub fn import_graph6(
     let mut graph = graph6::Graph::default();
     while reader.read(&mut graph)? {
         let edges = TensorView::from_slice(graph.edge_index(), &[2, graph.num_edges()])?;
-        let sample =
-            NewSample::new().tensor("edge_index", edges).axis("nodes", graph.num_nodes());
+        let sample = NewSample::new().tensor("edge_index", edges).axis("nodes", graph.num_nodes());
         import.push(&sample, reader.bytes(), total)?;
     }
     import.finish(total)
@@ -222,7 +221,8 @@ pub fn import_tu(
         if let Some(columns) = layout.x {
             sample.push("x", TensorView::from_slice(&graph.x, &[graph.num_nodes, columns])?);
         }
-        sample.push("edge_index", TensorView::from_slice(&graph.edge_index, &[2, graph.num_edges])?);
+        sample
+            .push("edge_index", TensorView::from_slice(&graph.edge_index, &[2, graph.num_edges])?);
         if let Some(columns) = layout.edge_attr {
             let shape = [graph.num_edges, columns];
             sample.push("edge_attr", TensorView::from_slice(&graph.edge_attr, &shape)?);
@@ -253,8 +253,8 @@ fn tu_schema(layout: &tu::Layout) -> Result<Schema> {
         schema = schema.attribute(Attribute::new("x", DType::F32, shape));
     }
     let shape = [Dim::from(2), Dim::from("edges")];
-    schema = schema
-        .attribute(Attribute::new("edge_index", DType::I64, shape).increment_by("nodes"));
+    schema =
+        schema.attribute(Attribute::new("edge_index", DType::I64, shape).increment_by("nodes"));
     if let Some(columns) = layout.edge_attr {
         let shape = [Dim::from("edges"), Dim::from(columns)];
         schema = schema.attribute(Attribute::new("edge_attr", DType::F32, shape));

@@ -68,7 +68,8 @@ fn descr(dtype: DType) -> &'static str {
 
 /// Writes the header of an array; the elements follow.
 fn write_header(writer: impl Write, descr: &str, shape: &[u64]) -> io::Result<()> {
-    let descr = descr.parse().map_err(|e: npyz::ParseTypeStrError| io::Error::other(e.to_string()))?;
+    let descr =
+        descr.parse().map_err(|e: npyz::ParseTypeStrError| io::Error::other(e.to_string()))?;
     npyz::WriteOptions::new_header_only()
         .dtype(npyz::DType::new_scalar(descr))
         .shape(shape)
@@ -81,10 +82,14 @@ fn write_header(writer: impl Write, descr: &str, shape: &[u64]) -> io::Result<()
 fn check_name(kind: &str, name: &str) -> Result<()> {
     let mut components = Path::new(name).components();
     match (components.next(), components.next()) {
-        (Some(Component::Normal(only)), None) if only == name && !name.contains(['\\', '\0']) => Ok(()),
+        (Some(Component::Normal(only)), None) if only == name && !name.contains(['\\', '\0']) => {
+            Ok(())
+        }
         _ => Err(Error::Unsupported {
             what: format!("{kind} {name:?}").into(),
-            problem: "its name cannot be the name of a file: export the other attributes with `project`".into(),
+            problem:
+                "its name cannot be the name of a file: export the other attributes with `project`"
+                    .into(),
         }),
     }
 }
@@ -110,8 +115,8 @@ fn attributes(dataset: &Dataset) -> Vec<&Attribute> {
 /// [`Dataset::range`], [`Dataset::select`], [`Dataset::project`].
 ///
 /// `utf8` becomes numpy's `<U`, lists of `bytes` become `S`, one `bytes` value an array of `uint8`; `bf16` and the 8-bit floats
-/// become unsigned integers of their bits. An attribute that a sample lacks is left out. The length along an axis that no
-/// attribute runs along is an integer `num_<axis>`.
+/// become unsigned integers of their bits. An attribute that a sample lacks is left out. The length along an axis that none of a
+/// sample's arrays runs along is an integer `num_<axis>`.
 ///
 /// # Errors
 /// [`Error::Io`]; [`Error::AlreadyExists`]; [`Error::Unsupported`] for names that cannot be files' names, and for strings that
@@ -127,9 +132,6 @@ pub fn export_npz(
     for attribute in &attributes {
         check_name("attribute", attribute.name())?;
     }
-    let used: BTreeSet<&str> = attributes.iter().flat_map(|a| a.ragged_dims()).collect();
-    let bare: Vec<&String> =
-        dataset.schema().axes().iter().filter(|axis| !used.contains(axis.as_str())).collect();
     let method =
         if options.compress { CompressionMethod::Deflated } else { CompressionMethod::Stored };
     let entry = SimpleFileOptions::default().compression_method(method);
@@ -141,7 +143,8 @@ pub fn export_npz(
         let sample = dataset.read(index, &mut buffer)?;
         let path = folder.join(format!("sample_{index:0digits$}.npz"));
         let mut zip = ZipWriter::new(BufWriter::new(create(&path)?));
-        let failed = |e: zip::result::ZipError| Error::io("write the archive", path.as_path(), e.into());
+        let failed =
+            |e: zip::result::ZipError| Error::io("write the archive", path.as_path(), e.into());
         let mut add = |name: &str, descr: &str, shape: &[u64], bytes: &[u8]| -> Result<()> {
             // Zip's first form ends at 4 GiB; the header and what deflate adds are far below the margin.
             let entry = entry.large_file(bytes.len() > 0xff00_0000);
@@ -150,8 +153,13 @@ pub fn export_npz(
                 .and_then(|()| zip.write_all(bytes))
                 .map_err(|e| Error::io("write the array", path.as_path(), e))
         };
-        for (name, value) in sample.iter() {
-            match value? {
+        let mut covered = BTreeSet::new();
+        for (attribute, (name, value)) in attributes.iter().zip(sample.iter()) {
+            let value = value?;
+            if value.is_some() {
+                covered.extend(attribute.ragged_dims());
+            }
+            match value {
                 None => {}
                 Some(Value::Tensor(tensor)) => {
                     let shape: Vec<u64> = tensor.shape().iter().map(|&n| n as u64).collect();
@@ -163,7 +171,7 @@ pub fn export_npz(
                 }
             }
         }
-        for axis in &bare {
+        for axis in dataset.schema().axes().iter().filter(|axis| !covered.contains(axis.as_str())) {
             let length = sample.axis_len(axis)? as i64;
             add(&format!("num_{axis}"), descr(DType::I64), &[], &length.to_le_bytes())?;
         }
@@ -307,9 +315,8 @@ pub fn export_npy(
         check_name("attribute", attribute.name())?;
     }
     let totals = write_tables(dataset, folder, axes)?;
-    let total = |name: &str| {
-        axes.iter().position(|axis| axis == name).map_or(0, |axis| totals[axis])
-    };
+    let total =
+        |name: &str| axes.iter().position(|axis| axis == name).map_or(0, |axis| totals[axis]);
     let mut files = axes.len() as u64;
     let mut targets = Vec::new();
     let mut valid = Vec::new();
@@ -363,7 +370,8 @@ fn write_tables(dataset: &Dataset, folder: &Path, axes: &[String]) -> Result<Vec
                 .filter(|total| i64::try_from(*total).is_ok())
                 .ok_or_else(|| Error::Unsupported {
                     what: format!("axis {axis:?}").into(),
-                    problem: "the lengths add up to more than 2^63 - 1: export fewer samples".into(),
+                    problem: "the lengths add up to more than 2^63 - 1: export fewer samples"
+                        .into(),
                 })?;
             table.append_i64(*total)?;
         }
@@ -420,12 +428,14 @@ impl Target {
         let mut header = Vec::new();
         write_header(&mut header, descr(dtype), &shape).map_err(failed)?;
         // The arena of the file has these bytes, so the product fits; a view that repeats samples may not.
-        let row = shape[dim..].iter().try_fold(dtype.size() as u64, |n, &extent| n.checked_mul(extent));
+        let row =
+            shape[dim..].iter().try_fold(dtype.size() as u64, |n, &extent| n.checked_mul(extent));
         let length = row.and_then(|row| row.checked_mul(rows)).and_then(|n| n.checked_add(1 << 20));
         let (Some(row), Some(_)) = (row, length.filter(|&n| i64::try_from(n).is_ok())) else {
             return Err(Error::Unsupported {
                 what: format!("attribute {name:?}").into(),
-                problem: "the array would be longer than a file can be: export fewer samples".into(),
+                problem: "the array would be longer than a file can be: export fewer samples"
+                    .into(),
             });
         };
         let mut file = create(&path)?;

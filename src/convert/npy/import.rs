@@ -26,22 +26,35 @@ impl<'a> Slices<'a> {
                 // They were made from characters.
                 strings.iter().map(|s| std::str::from_utf8(s).unwrap_or_default()).collect(),
             ),
-            (Data::Strings(strings), _) => Slices::Bytes(strings.iter().map(Vec::as_slice).collect()),
+            (Data::Strings(strings), _) => {
+                Slices::Bytes(strings.iter().map(Vec::as_slice).collect())
+            }
             _ => Slices::None,
         }
     }
 }
 
-/// Adds an array to a sample.
+/// Adds an array to a sample. Types that numpy lacks come as integers of their size, and `bytes` as an array of `uint8`: if
+/// the schema declares such a type, that is what the array holds.
 fn push<'a>(
     sample: &mut NewSample<'a>,
     name: &'a str,
     array: &'a Array,
     slices: &'a Slices<'a>,
+    declared: Option<&Attribute>,
 ) -> Result<()> {
     match (&array.data, slices) {
         (Data::Bytes(bytes), _) => {
-            sample.push(name, TensorView::from_bytes(array.dtype, &array.shape, bytes)?);
+            let dtype = match (declared.map(Attribute::dtype), array.dtype) {
+                (Some(DType::Bytes), DType::U8) if array.shape.len() == 1 => {
+                    sample.push(name, StringsView::scalar_bytes(bytes));
+                    return Ok(());
+                }
+                (Some(DType::BF16), DType::U16) => DType::BF16,
+                (Some(dtype @ (DType::F8E4M3 | DType::F8E5M2)), DType::U8) => dtype,
+                (_, dtype) => dtype,
+            };
+            sample.push(name, TensorView::from_bytes(dtype, &array.shape, bytes)?);
         }
         (_, Slices::Text(texts)) => sample.push(name, StringsView::list(texts, &array.shape)?),
         (_, Slices::Bytes(strings)) => {
@@ -63,11 +76,14 @@ fn scalar(array: &Array) -> Option<u64> {
     Some(u64::from_le_bytes(wide))
 }
 
-/// Imports a folder with a `.npz` or `.npy` file for each sample: see [`Samples`]. `array` names the one array of `.npy` files.
+/// Imports a folder with a `.npz` or `.npy` file for each sample: see [`Samples`]. `array` names the one array of `.npy`
+/// files.
 ///
 /// Without a `schema` it is inferred from the first sample, by the names that PyTorch Geometric gives a meaning:
-/// [`Writer::create_inferred`](crate::Writer::create_inferred). An integer scalar `num_nodes` is the sample's length along the
-/// axis `nodes`, and no attribute.
+/// [`Writer::create_inferred`](crate::Writer::create_inferred). An integer scalar `num_nodes` is then the sample's length
+/// along the axis `nodes`, and no attribute. With a schema, the same goes for `num_<axis>` of all its axes; arrays of
+/// unsigned integers are taken as `bf16`, 8-bit floats or `bytes` where it says so, and optional attributes may be missing.
+/// So what [`export_npz`](crate::convert::export_npz) wrote comes back whole.
 ///
 /// # Errors
 /// As [`Samples`] and [`Writer`](crate::Writer); a sample that does not fit names its file. Nothing is published then.
@@ -78,19 +94,24 @@ pub fn import_npz(
     schema: Option<Schema>,
     options: ImportOptions<'_>,
 ) -> Result<Summary> {
-    const NUM_NODES: &str = "num_nodes";
     let mut samples = Samples::open(folder, array)?;
     let total = samples.files().len() as u64;
-    let as_attribute = schema.as_ref().is_some_and(|s| s.attribute(NUM_NODES).is_some());
+    let declared = schema.clone();
+    let declared = declared.as_ref();
     let mut import = options.begin(out.as_ref(), schema)?;
     for done in 1.. {
         let Some(arrays) = samples.read()? else { break };
         let slices: Vec<Slices<'_>> = arrays.iter().map(|(_, array)| Slices::of(array)).collect();
         let mut sample = NewSample::new();
         for ((name, array), slices) in arrays.iter().zip(&slices) {
-            match scalar(array) {
-                Some(nodes) if name == NUM_NODES && !as_attribute => sample.push_axis("nodes", nodes),
-                _ => push(&mut sample, name, array, slices)?,
+            let attribute = declared.and_then(|schema| schema.attribute(name));
+            let axis = name.strip_prefix("num_").filter(|axis| match declared {
+                Some(schema) => schema.axes().iter().any(|known| known == axis),
+                None => *axis == "nodes",
+            });
+            match (axis, scalar(array)) {
+                (Some(axis), Some(length)) if attribute.is_none() => sample.push_axis(axis, length),
+                _ => push(&mut sample, name, array, slices, attribute)?,
             }
         }
         import.push(&sample, done, total).map_err(|error| match error {
@@ -150,7 +171,7 @@ pub fn import_npy(
             sample.push_axis(axis, *length as u64);
         }
         for ((name, array), slices) in names.iter().zip(&values).zip(&slices) {
-            push(&mut sample, name, array, slices)?;
+            push(&mut sample, name, array, slices, None)?;
         }
         import.push(&sample, done, total)?;
     }

@@ -18,6 +18,7 @@ use crate::format::DType;
 #[must_use]
 pub struct Options {
     cuts: BTreeMap<String, Option<String>>,
+    dims: BTreeMap<String, usize>,
 }
 
 impl Options {
@@ -29,6 +30,12 @@ impl Options {
     /// Cuts an array by the table of this axis.
     pub fn along(mut self, array: impl Into<String>, axis: impl Into<String>) -> Self {
         self.cuts.insert(array.into(), Some(axis.into()));
+        self
+    }
+
+    /// Cuts an array along this dimension.
+    pub fn dim(mut self, array: impl Into<String>, dim: usize) -> Self {
+        self.dims.insert(array.into(), dim);
         self
     }
 
@@ -103,7 +110,7 @@ impl Arrays {
                 return Err(malformed(&table.path, "the folder", expected, found));
             }
         }
-        for name in options.cuts.keys() {
+        for name in options.cuts.keys().chain(options.dims.keys()) {
             if !names.contains(&name.as_str()) {
                 return Err(malformed(
                     folder,
@@ -319,8 +326,15 @@ impl Source {
             let expected = "C order (save numpy.ascontiguousarray(array))".into();
             return Err(bad(expected, "Fortran order".into()));
         }
-        let last = if along_last(name) { rank - 1 } else { 0 };
-        let fits = |axis: usize| header.shape[last] as u64 == tables[axis].total;
+        let cut = match options.dims.get(name) {
+            Some(&dim) if dim < rank => dim,
+            Some(dim) => {
+                return Err(bad(format!("a dimension {dim}"), format!("{:?}", header.shape)));
+            }
+            None if along_last(name) => rank - 1,
+            None => 0,
+        };
+        let fits = |axis: usize| header.shape[cut] as u64 == tables[axis].total;
         let own = tables.iter().position(|table| table.array.as_deref() == Some(name));
         let axis = match (options.cuts.get(name), own) {
             (Some(None), _) => None,
@@ -365,7 +379,7 @@ impl Source {
                 }
             }
         };
-        let dim = if axis.is_some() { last } else { 0 };
+        let dim = if axis.is_some() { cut } else { 0 };
         let total = axis.map_or(len, |axis| tables[axis].total);
         if header.shape[dim] as u64 != total {
             let expected = format!("{total} along dimension {dim}");
