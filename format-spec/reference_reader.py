@@ -545,9 +545,6 @@ class Reader:
             raise FenceError("attribute-refused", f"{name!r}: {self.refused[name]}", name)
         attribute = self._attribute[name]
         if self._is_absent(attribute, i):
-            if attribute.own:
-                start, end = self._range(attribute.own, i, name)
-                need(start == end, "offsets", f"{name!r} is absent in {i} but has {end - start} elements", name)
             return None
         ranges = {axis: self.axis_range(axis, i, name) for axis in attribute.ragged()}
         shape = tuple(dim if is_integer(dim) else ranges[dim][1] - ranges[dim][0] for dim in attribute.shape)
@@ -639,20 +636,21 @@ class Reader:
             for i in range(self.samples):
                 # Reading checks the rest: own tables, ends, bools, UTF-8.
                 try:
-                    if self.value(attribute.name, i) is None and attribute.bytes:
-                        self._check_absent_strings(attribute, i)
+                    if self.value(attribute.name, i) is None:
+                        self._check_absent(attribute, i)
                 except FenceError as fault:
                     faults.append(fault)
         return faults
 
 
-    def _check_absent_strings(self, attribute, i):  # 9.7
-        low, high = self._range(attribute.bytes, i, attribute.name)
-        ends = []
+    def _check_absent(self, attribute, i):  # 9.7
+        for table in (attribute.own, attribute.bytes):
+            if table:
+                low, high = self._range(table, i, attribute.name)
+                need(low == high, "offsets", f"{table.place}: {i} is absent but not empty", attribute.name)
         if attribute.ends and not attribute.own and attribute.fixed:
             ends = self._entries(attribute.ends, attribute.fixed * i, attribute.fixed)
-        empty = all(end == low for end in [high, *ends])
-        need(empty, "offsets", f"{attribute.name!r} is absent in {i} but has bytes", attribute.name)
+            need(set(ends) == {high}, "offsets", f"ends of {attribute.name!r}: {i} is absent but not empty", attribute.name)
 
 
 # -------------------------------------------------------------------------------------------------- the command line

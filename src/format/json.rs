@@ -151,6 +151,16 @@ impl<'de> Visitor<'de> for StrictVisitor {
     }
 }
 
+/// How deep arrays and objects are nested; 0 for a scalar.
+pub(crate) fn depth(value: &Value) -> usize {
+    let below = match value {
+        Value::Array(items) => items.iter().map(depth).max(),
+        Value::Object(map) => map.values().map(depth).max(),
+        _ => return 0,
+    };
+    1 + below.unwrap_or(0)
+}
+
 /// Writes a value without white space and with keys in byte order, so that equal values give equal bytes whatever
 /// order serde_json's map has.
 pub(crate) fn to_canonical(value: &Value) -> String {

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use super::Inner;
-use super::plan::{AttributePlan, AxisPlan, TablePlan};
+use super::plan::{AttributePlan, AxisPlan, Plans, Start, TablePlan, fetch};
 use super::sample::{SampleBuf, check_bools};
 use crate::error::{Error, FormatError, Result};
 use crate::format::directory::{AttributeEntry, AxisLengths, Section, Table};
@@ -137,7 +137,9 @@ fn check_samples(inner: &Inner, plan: &AttributePlan) -> Result<Option<FormatErr
     let attributes = [attribute];
     let mut buffer = SampleBuf::new();
     for index in 0..inner.header.samples {
-        let read = if plan.strings.is_some() {
+        let read = if plan.is_absent(&inner.storage, index)? {
+            check_absent(inner, plan, index)
+        } else if plan.strings.is_some() {
             buffer.fill(inner, index, &attributes).and_then(|()| {
                 super::Sample::buffered(inner, index, &attributes, &buffer)
                     .find(&plan.name)
@@ -153,6 +155,40 @@ fn check_samples(inner: &Inner, plan: &AttributePlan) -> Result<Option<FormatErr
         }
     }
     Ok(None)
+}
+
+/// A sample that lacks the attribute has no elements of its own and no bytes of strings.
+fn check_absent(inner: &Inner, plan: &AttributePlan, index: u64) -> Result<()> {
+    let empty = |kind: &str, start: u64, end: u64| {
+        if start == end {
+            return Ok(());
+        }
+        let fault = FormatError::Offsets {
+            table: format!("attribute {:?}, {kind}", plan.name),
+            entry: index + 1,
+            expected: format!("{start}, because sample {index} lacks the attribute"),
+            found: end,
+        };
+        Err(fault.at(inner.storage.path()))
+    };
+    if let Start::Own(table) = &plan.start {
+        let range = Plans::pair(&inner.storage, table, index, &|| "offsets".to_owned())?;
+        empty("offsets", range.start, range.end)?;
+    }
+    if let Some(strings) = &plan.strings {
+        let range = Plans::pair(&inner.storage, &strings.bytes, index, &|| "bytes".to_owned())?;
+        empty("bytes", range.start, range.end)?;
+        if let (Some((at, width)), Start::Fixed) = (strings.ends, plan.start) {
+            let size = width.size() as u64;
+            for element in index * plan.fixed..(index + 1) * plan.fixed {
+                let mut entry = [0; 8];
+                let entry = &mut entry[..width.size()];
+                fetch(&inner.storage, at + element * size, entry)?;
+                empty("ends", range.start, width.get(entry, 0))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Calls `each` with the section's bytes, a block at a time, until it finds a fault.

@@ -7,7 +7,7 @@ use std::ops::Range;
 use crate::error::{Error, FormatError, Result};
 use crate::format::directory::{AxisLengths, Directory, Table};
 use crate::format::offsets::checked_range;
-use crate::format::{DType, Dim, MAX_RANK, OffsetWidth, Shape};
+use crate::format::{DType, Dim, MAX_RANK, OffsetWidth, Shape, product};
 use crate::storage::Storage;
 
 /// A table of offsets in the file, whose place and size were proved at open.
@@ -78,6 +78,15 @@ pub(crate) struct AttributePlan {
 impl AttributePlan {
     pub(crate) fn dims(&self) -> &[PlanDim] {
         &self.dims[..self.rank]
+    }
+
+    /// Whether sample `index` lacks the attribute.
+    #[inline]
+    pub(crate) fn is_absent(&self, storage: &Storage, index: u64) -> Result<bool> {
+        let Some(validity) = self.validity else { return Ok(false) };
+        let mut byte = [0];
+        fetch(storage, validity + index / 8, &mut byte)?;
+        Ok(byte[0] >> (index % 8) & 1 == 0)
     }
 }
 
@@ -191,13 +200,6 @@ impl Plans {
         }
     }
 
-    fn is_present(&self, storage: &Storage, plan: &AttributePlan, index: u64) -> Result<bool> {
-        let Some(validity) = plan.validity else { return Ok(true) };
-        let mut byte = [0];
-        fetch(storage, validity + index / 8, &mut byte)?;
-        Ok(byte[0] >> (index % 8) & 1 == 1)
-    }
-
     /// Where the value of attribute `plan` in sample `index` is; `None` if the sample lacks it.
     #[inline]
     pub(crate) fn locate(
@@ -206,7 +208,7 @@ impl Plans {
         plan: &AttributePlan,
         index: u64,
     ) -> Result<Option<Located>> {
-        if !self.is_present(storage, plan, index)? {
+        if plan.is_absent(storage, index)? {
             return Ok(None);
         }
         let mut shape = Shape::SCALAR;
@@ -227,9 +229,8 @@ impl Plans {
                 let own = Self::pair(storage, table, index, &|| {
                     format!("attribute {:?}, offsets", plan.name)
                 })?;
-                let product =
-                    shape.dims().iter().try_fold(1u64, |n, &extent| n.checked_mul(extent as u64));
-                if product != Some(own.end - own.start) {
+                let extents = shape.dims().iter().map(|&extent| extent as u64);
+                if product(extents) != Some(own.end - own.start) {
                     return Err(FormatError::Offsets {
                         table: format!("attribute {:?}, offsets", plan.name),
                         entry: index + 1,

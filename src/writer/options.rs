@@ -10,7 +10,9 @@ use serde_json::{Map, Value as Json};
 use super::Writer;
 use super::spool::{SpoolOptions, Strategy};
 use crate::error::{Error, Result};
-use crate::format::{ALIGNMENT_DEFAULT, ALIGNMENT_MAX, ALIGNMENT_MIN, Schema, json};
+use crate::format::{
+    ALIGNMENT_DEFAULT, ALIGNMENT_MAX, ALIGNMENT_MIN, MAX_JSON_DEPTH, Schema, json,
+};
 use crate::storage::Publish;
 
 /// How far a writer is, for [`WriterOptions::progress`].
@@ -102,6 +104,10 @@ impl WriterOptions {
         };
         self.metadata =
             match json::parse(object.as_bytes()).map_err(|fault| refuse(fault.to_string()))? {
+                // It stands one level deep in the directory, whose depth is bounded.
+                Json::Object(map) if json::depth(&map.clone().into()) >= MAX_JSON_DEPTH => {
+                    return Err(refuse(format!("nested deeper than {}", MAX_JSON_DEPTH - 1)));
+                }
                 Json::Object(map) => map,
                 other => return Err(refuse(format!("needs a JSON object, was given {other}"))),
             };
@@ -165,5 +171,18 @@ impl fmt::Debug for WriterOptions {
             .field("metadata", &self.metadata)
             .field("spool", &self.spool)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_that_would_nest_the_directory_too_deep_is_refused() {
+        let nested =
+            |depth: usize| format!("{}{{}}{}", "{\"a\":".repeat(depth - 1), "}".repeat(depth - 1));
+        assert!(WriterOptions::default().metadata(&nested(MAX_JSON_DEPTH - 1)).is_ok());
+        assert!(WriterOptions::default().metadata(&nested(MAX_JSON_DEPTH)).is_err());
     }
 }
