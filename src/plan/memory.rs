@@ -248,7 +248,8 @@ impl Mount {
 mod tests {
     use super::*;
 
-    const MEMINFO: &str = "MemTotal:       24683656 kB\nMemFree:        20187748 kB\nMemAvailable:   23561708 kB\n";
+    const MEMINFO: &str =
+        "MemTotal:       24683656 kB\nMemFree:        20187748 kB\nMemAvailable:   23561708 kB\n";
 
     /// A tree of fake kernel files.
     fn system(files: &[(&str, &str)]) -> (tempfile::TempDir, Proc) {
