@@ -1,0 +1,5 @@
+//! Samples to a file.
+
+#![forbid(unsafe_code)]
+
+pub(crate) mod spool;
