@@ -70,6 +70,7 @@
 #![deny(unsafe_code)]
 
 mod aligned;
+pub mod convert;
 pub mod error;
 pub mod format;
 mod reader;
