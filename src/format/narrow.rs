@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(narrow_one(DType::U8, f32::NAN), None);
         assert_eq!(narrow_one(DType::U8, 1e30f32), None);
         assert_eq!(narrow_one(DType::F32, 1e-320f64), None);
-        assert_eq!(narrow_one(DType::F16, 65504f32).is_some(), true);
+        assert!(narrow_one(DType::F16, 65504f32).is_some());
         assert_eq!(narrow_one(DType::F16, 65505f32), None);
         assert_eq!(narrow_one(DType::F32, f64::from_bits(0x7ff0_0000_0000_0001)), None);
     }

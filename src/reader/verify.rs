@@ -182,7 +182,7 @@ fn check_blocks(
     let failure: Mutex<Option<Error>> = Mutex::new(None);
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let run = || {
-        let mut buffer = vec![0; BLOCK_SIZE as usize];
+        let mut buffer = vec![0; BLOCK_SIZE.min(total) as usize];
         while !stop.load(Ordering::Relaxed) {
             let Some((index, blocks)) = work.get(next.fetch_add(1, Ordering::Relaxed)) else {
                 break;
