@@ -91,4 +91,4 @@ pub use reader::{
 };
 pub use salvage::{SalvageReport, salvage};
 pub use storage::{Access, Backing, MemoryUse};
-pub use writer::{NewSample, Strategy, Summary, Writer, WriterOptions, WriterProgress};
+pub use writer::{NewSample, Strategy, Summary, Taken, Writer, WriterOptions, WriterProgress};

@@ -8,7 +8,7 @@
 //!
 //! Each module has a reader that yields one sample at a time into buffers that are used again, so memory follows the
 //! largest sample and not the set. Everything that comes from a source file is hostile: sizes are checked before
-//! anything is allocated for them, and a malformed file gives [`Error::Convert`](crate::Error::Convert) with the file,
+//! anything is allocated for them, and a malformed file gives [`Error::Convert`] with the file,
 //! the line (or byte, or record), what the format asks for, and what is there.
 //!
 //! This module knows nothing of batching or loading.
