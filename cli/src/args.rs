@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "npz")]
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -52,6 +53,7 @@ pub(crate) enum Command {
         format: ImportFormat,
     },
     /// Write the samples of a file in another format
+    #[cfg(feature = "npz")]
     Export {
         #[command(subcommand)]
         format: ExportFormat,
@@ -210,7 +212,8 @@ pub(crate) struct SalvageArgs {
 
 const IMPORT_KEYS: &str = "\
 JSON keys:
-  path, samples, file_bytes, strategy, strategy_reason, seconds";
+  path, samples, file_bytes, bytes_written, joined, joined_reason, seconds
+  `joined` is the way in which sections were put together; `joined_reason` says why no cheaper one, or is null.";
 
 /// What every import takes beside its source.
 #[derive(Debug, Args)]
@@ -273,6 +276,7 @@ Examples:
         #[command(flatten)]
         target: ImportTarget,
     },
+    #[cfg(feature = "npz")]
     /// A folder with one .npz (or .npy) file for each sample
     ///
     /// Samples come in the natural order of the files' names. The schema is inferred from the first one by the names that
@@ -292,6 +296,7 @@ Examples:
         #[command(flatten)]
         target: ImportTarget,
     },
+    #[cfg(feature = "npz")]
     /// A folder of whole .npy arrays with tables of offsets
     ///
     /// Each table (<name>_offsets.npy, offsets.npy or ptr.npy; N+1 entries) becomes an axis, each other array an attribute
@@ -316,11 +321,13 @@ Examples:
     },
 }
 
+#[cfg(feature = "npz")]
 const EXPORT_KEYS: &str = "\
 JSON keys:
   path, folder, samples, files, seconds";
 
 /// What every export takes.
+#[cfg(feature = "npz")]
 #[derive(Debug, Args)]
 pub(crate) struct ExportSource {
     /// The file
@@ -340,6 +347,7 @@ pub(crate) struct ExportSource {
     pub(crate) json: bool,
 }
 
+#[cfg(feature = "npz")]
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExportFormat {
     /// A .npz file for each sample, with an array for each attribute
@@ -421,7 +429,7 @@ pub(crate) struct PlanArgs {
 JSON keys:
   sets: [{name, samples, file_bytes, verified,
           rates: [{backing, open_seconds, random_gets_per_second, sequential_gets_per_second}],
-          cold: [{backing, seconds, minor_faults, major_faults}] (null if the cache cannot be emptied),
+          cold: [{backing, seconds, disk_bytes, minor_faults, major_faults}] (null if the cache cannot be emptied),
           memory: [{backing, processes, private_bytes, shared_bytes}] (null where the system does not tell)}]
   Rates are medians over alternated rounds; memory is per process, beyond what the process had before it opened the file.
 
@@ -481,6 +489,7 @@ fn parse_count(text: &str) -> Result<u64, String> {
     number.checked_mul(factor).ok_or_else(|| "the number is too large".to_owned())
 }
 
+#[cfg(feature = "npz")]
 fn parse_range(text: &str) -> Result<Range<u64>, String> {
     let (start, end) = text.split_once("..").ok_or("expected START..END, such as 0..100")?;
     let range = parse_count(start)?..parse_count(end)?;
@@ -490,6 +499,7 @@ fn parse_range(text: &str) -> Result<Range<u64>, String> {
     Ok(range)
 }
 
+#[cfg(feature = "npz")]
 fn parse_pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((array, axis)) if !array.is_empty() && !axis.is_empty() => {
@@ -521,6 +531,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "npz")]
     #[test]
     fn ranges_and_pairs() {
         assert_eq!(parse_range("0..1k"), Ok(0..1000));

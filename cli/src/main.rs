@@ -52,6 +52,7 @@ fn run(command: Command, out: &mut Output) -> failure::Result<Verdict> {
         Command::Verify(args) => commands::verify::run(&args, out),
         Command::Salvage(args) => commands::salvage::run(&args, out),
         Command::Import { format } => commands::import::run(&format, out),
+        #[cfg(feature = "npz")]
         Command::Export { format } => commands::export::run(&format, out),
         Command::Plan(args) => commands::plan::run(&args, out),
         Command::Demo(args) => commands::demo::run(&args, out),

@@ -31,6 +31,15 @@ pub(crate) fn faults() -> Option<Faults> {
     parse_stat(&std::fs::read_to_string("/proc/self/stat").ok()?)
 }
 
+/// Bytes that the disk has read for this process, whoever else needed them.
+pub(crate) fn disk_bytes() -> Option<u64> {
+    parse_io(&std::fs::read_to_string("/proc/self/io").ok()?)
+}
+
+fn parse_io(text: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix("read_bytes:"))?.trim().parse().ok()
+}
+
 pub(crate) fn memory() -> Option<Memory> {
     parse_smaps(&std::fs::read_to_string("/proc/self/smaps_rollup").ok()?)
 }
@@ -85,6 +94,7 @@ mod tests {
         let smaps = "55 rollup\nRss: 9 kB\nShared_Clean:   10 kB\nShared_Dirty: 1 kB\nPrivate_Clean: 2 kB\nPrivate_Dirty: 3 kB\n";
         assert_eq!(parse_smaps(smaps), Some(Memory { private: 5120, shared: 11264 }));
         assert_eq!(parse_smaps(""), None);
+        assert_eq!(parse_io("rchar: 5\nread_bytes: 8192\nwrite_bytes: 1\n"), Some(8192));
     }
 
     #[cfg(target_os = "linux")]

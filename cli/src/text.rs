@@ -86,18 +86,6 @@ pub(crate) fn ranges(ranges: &[Range<u64>], most: usize) -> String {
     if parts.is_empty() { "none".into() } else { parts.join(", ") }
 }
 
-/// `CopyRange` as `copy-range`.
-pub(crate) fn kebab(name: &str) -> String {
-    let mut text = String::with_capacity(name.len() + 4);
-    for (at, c) in name.char_indices() {
-        if c.is_ascii_uppercase() && at > 0 {
-            text.push('-');
-        }
-        text.push(c.to_ascii_lowercase());
-    }
-    text
-}
-
 /// Text with what would disturb a terminal escaped.
 pub(crate) fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -131,7 +119,6 @@ mod tests {
         assert_eq!(seconds(0.0032), "3.2 ms");
         assert_eq!(share(1, 8), "12.5 %");
         assert_eq!(share(0, 0), "-");
-        assert_eq!(kebab("CopyRange"), "copy-range");
     }
 
     #[test]

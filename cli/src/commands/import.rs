@@ -6,7 +6,9 @@ use std::cell::Cell;
 use std::io::Write;
 use std::time::Instant;
 
-use fencepost::convert::{self, ImportOptions, npy, tu};
+#[cfg(feature = "npz")]
+use fencepost::convert::npy;
+use fencepost::convert::{self, ImportOptions, tu};
 use fencepost::{Summary, Writer};
 use serde::Serialize;
 
@@ -21,8 +23,9 @@ struct Report {
     path: String,
     samples: u64,
     file_bytes: u64,
-    strategy: String,
-    strategy_reason: String,
+    bytes_written: u64,
+    joined: String,
+    joined_reason: Option<String>,
     seconds: f64,
 }
 
@@ -46,12 +49,14 @@ pub(crate) fn run(format: &ImportFormat, out: &mut Output) -> Result<Verdict> {
             };
             (target, with_options(target, Progress::count("importing"), import)?)
         }
+        #[cfg(feature = "npz")]
         ImportFormat::Npz { source, array, target } => {
             let import = |options: ImportOptions<'_>| {
                 convert::import_npz(source, &target.output, array, None, options)
             };
             (target, with_options(target, Progress::count("importing"), import)?)
         }
+        #[cfg(feature = "npz")]
         ImportFormat::Npy { source, along, per_sample, target } => {
             let mut cuts = npy::Options::new();
             for (array, axis) in along {
@@ -72,8 +77,9 @@ pub(crate) fn run(format: &ImportFormat, out: &mut Output) -> Result<Verdict> {
             path: summary.path.display().to_string(),
             samples: summary.samples,
             file_bytes: summary.file_bytes,
-            strategy: text::kebab(&format!("{:?}", summary.strategy)),
-            strategy_reason: summary.strategy_reason,
+            bytes_written: summary.bytes_written,
+            joined: summary.taken.to_string(),
+            joined_reason: summary.reason,
             seconds,
         })?;
     } else {

@@ -165,7 +165,7 @@ fn print_attributes(report: &Report, out: &mut Output) -> Result<()> {
         ]);
     }
     table.row([
-        "(tables of axes, checksums, header, padding)".into(),
+        "(axes, checksums, header)".into(),
         String::new(),
         String::new(),
         String::new(),

@@ -4,6 +4,7 @@
 
 pub(crate) mod completions;
 pub(crate) mod demo;
+#[cfg(feature = "npz")]
 pub(crate) mod export;
 pub(crate) mod head;
 pub(crate) mod import;

@@ -44,6 +44,7 @@ struct Rates {
 struct Cold {
     backing: &'static str,
     seconds: f64,
+    disk_bytes: u64,
     minor_faults: u64,
     major_faults: u64,
 }
@@ -137,10 +138,13 @@ fn cold(path: &Path, step: &mut impl FnMut()) -> Result<Option<Vec<Cold>>> {
             return Ok(None);
         }
         let reading: Reading = probe.ask()?;
-        let Some(faults) = reading.faults else { return Ok(None) };
+        let (Some(faults), Some(disk_bytes)) = (reading.faults, reading.disk_bytes) else {
+            return Ok(None);
+        };
         all.push(Cold {
             backing,
             seconds: reading.seconds,
+            disk_bytes,
             minor_faults: faults.minor,
             major_faults: faults.major,
         });
@@ -245,11 +249,12 @@ pub(super) fn print(
         ("open", Column::Right),
         ("random gets/s", Column::Right),
         ("sequential gets/s", Column::Right),
-        ("cold: all once", Column::Right),
+        ("all once, cold", Column::Right),
+        ("from disk", Column::Right),
         ("major faults", Column::Right),
         ("minor faults", Column::Right),
-        ("private memory", Column::Right),
-        ("shared memory", Column::Right),
+        ("private", Column::Right),
+        ("shared", Column::Right),
     ]);
     let unknown = || "unknown".to_owned();
     for (at, rates) in comparison.rates.iter().enumerate() {
@@ -261,6 +266,7 @@ pub(super) fn print(
             text::metric(rates.random_gets_per_second),
             text::metric(rates.sequential_gets_per_second),
             cold.map_or_else(unknown, |cold| text::seconds(cold.seconds)),
+            cold.map_or_else(unknown, |cold| text::bytes(cold.disk_bytes)),
             cold.map_or_else(unknown, |cold| text::count(cold.major_faults)),
             cold.map_or_else(unknown, |cold| text::count(cold.minor_faults)),
             memory.map_or_else(unknown, |memory| text::bytes(memory.private_bytes)),
@@ -274,9 +280,11 @@ pub(super) fn print(
 pub(super) fn explain(out: &mut Output) -> Result<()> {
     writeln!(
         out,
-        "  open, gets: warm, median of alternated rounds. cold, faults: a new process opens the file and reads every sample\n  \
-         once in random order, nothing of it in the page cache. memory: what each of {PROCESSES} processes with the file open has\n  \
-         beyond what it had before; private is paid for by each of them, shared once by all."
+        "  open, gets: warm, median of alternated rounds.\n  \
+         cold, from disk, faults: a new process opens the file and reads every sample once in random order, nothing of it in the\n  \
+         page cache. A mapped sample is asked for whole before it is touched, so its pages are there when it is: few major faults.\n  \
+         private, shared: memory that the file costs each of {PROCESSES} processes which have it open. Private is paid for by each of\n  \
+         them, shared once by all, and the page cache of a positional file (the kernel's, nobody's) is in neither."
     )?;
     Ok(())
 }
