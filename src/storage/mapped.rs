@@ -348,7 +348,7 @@ impl TouchedPages {
         });
     }
 
-    #[cfg_attr(not(unix), expect(dead_code, reason = "pages are given back on unix only"))]
+    #[cfg_attr(not(unix), allow(dead_code, reason = "pages are given back on unix only"))]
     fn unset(&self, range: &Range<u64>) {
         self.for_each_word(range, |_, word, mask| {
             if word.load(Ordering::Relaxed) & mask != 0 {

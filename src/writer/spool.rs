@@ -584,7 +584,9 @@ impl<O: Observe> Spool<O> {
         slot.written += written as u64;
         match &mut self.place {
             Place::Nowhere | Place::Final(_) => {}
-            Place::Sparse(sparse) => sparse.advance(index, written as u64),
+            Place::Sparse(sparse) => {
+                sparse.advance(index, written as u64, self.pending.file(), &self.out);
+            }
             Place::Extents(extents) => extents.advance(index, written as u64),
         }
         let folder = self.pending.folder();
