@@ -544,7 +544,9 @@ fn an_empty_set_is_a_set() {
 #[test]
 fn imported_shapes() {
     let base = [("A", "1,2\n3,4\n"), ("graph_indicator", "1\n1\n3\n3\n")];
-    let cases: &[(&[(&str, &str)], &[&str])] = &[
+    /// Further files of the set, and the schema.
+    type Case = (&'static [(&'static str, &'static str)], &'static [&'static str]);
+    let cases: &[Case] = &[
         (&[], &["edge_index i64[2, edges]"]),
         (&[("node_attributes", "1\n2\n3\n4\n")], &["x f32[nodes, 0]", "edge_index i64[2, edges]"]),
         (&[("graph_labels", "1\n2\n3\n4\n")], &["edge_index i64[2, edges]", "y i64[nodes]"]),

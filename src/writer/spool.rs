@@ -28,6 +28,8 @@ use crate::error::{Error, Result};
 use crate::storage::{Disk, PendingFile, Publish, RealDisk};
 
 mod extents;
+#[cfg(test)]
+mod measure;
 mod out;
 mod sparse;
 mod sums;
@@ -47,7 +49,9 @@ const MAX_QUOTA: usize = 4 << 20;
 const MIN_QUOTA: usize = 64;
 
 /// Bytes that are written, hashed and observed in one go: few enough to be in the processor's cache all the while.
-const PIECE: usize = 1 << 20;
+/// Longer writes gain nothing and may cost, as Linux looks for as much contiguous memory (1 GiB to a plain file, seconds
+/// of processor time in six runs: 4 MiB a write 0.9 to 2.4, 1 MiB 0.6 to 2.0, 256 KiB 0.6 to 0.9, 64 KiB 0.7 to 0.8).
+const PIECE: usize = 256 << 10;
 
 /// How the sections of a file are to be joined, for [`WriterOptions::strategy`](crate::WriterOptions::strategy).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -584,7 +588,9 @@ impl<O: Observe> Spool<O> {
         slot.written += written as u64;
         match &mut self.place {
             Place::Nowhere | Place::Final(_) => {}
-            Place::Sparse(sparse) => sparse.advance(index, written as u64),
+            Place::Sparse(sparse) => {
+                sparse.advance(index, written as u64, self.pending.file(), &self.out);
+            }
             Place::Extents(extents) => extents.advance(index, written as u64),
         }
         let folder = self.pending.folder();

@@ -23,6 +23,10 @@ const MAX_GAP: u64 = 64 << 30;
 /// room for slots that outgrow theirs.
 const MAX_SPAN: u64 = 8 << 40;
 
+/// Written out as soon as a slot has this much that is not: the disk works while bytes still come, where it would wait
+/// until a tenth of the memory is dirty. A multiple of what makes writes long, so that the filesystem's map stays short.
+const WRITE_BACK: u64 = 32 << 20;
+
 /// The regions of the slots, in the order of the slots and of the file.
 pub(super) struct Sparse {
     regions: Vec<Region>,
@@ -38,6 +42,8 @@ struct Region {
     capacity: u64,
     /// Bytes that have been written, or 0 if they were given back.
     used: u64,
+    /// Bytes that the system was asked to write out.
+    asked: u64,
 }
 
 /// Why a slot cannot have more room.
@@ -90,7 +96,7 @@ impl Sparse {
 
     pub(super) fn add_slot(&mut self) {
         let start = self.regions.last().map_or(self.base, Region::end);
-        self.regions.push(Region { start, capacity: self.gap, used: 0 });
+        self.regions.push(Region { start, capacity: self.gap, used: 0, asked: 0 });
     }
 
     /// Where the next byte of a slot goes, and how many more fit there.
@@ -104,8 +110,15 @@ impl Sparse {
         self.regions[slot].start
     }
 
-    pub(super) fn advance(&mut self, slot: usize, written: u64) {
-        self.regions[slot].used += written;
+    /// Takes note of bytes that were written to where `next` had said.
+    pub(super) fn advance(&mut self, slot: usize, written: u64, file: &File, out: &Out) {
+        let region = &mut self.regions[slot];
+        region.used += written;
+        let fresh = region.used - region.asked;
+        if fresh >= WRITE_BACK {
+            out.disk.write_back(file, region.start + region.asked, fresh);
+            region.asked = region.used;
+        }
     }
 
     /// Gives a slot that is full more room.

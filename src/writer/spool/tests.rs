@@ -64,7 +64,7 @@ fn plain_layout(slots: &[Option<Vec<u8>>], alignment: u64, directory: &[u8]) -> 
     file
 }
 
-fn header_of(file_length: u64) -> [u8; HEADER] {
+pub(super) fn header_of(file_length: u64) -> [u8; HEADER] {
     let mut header = [0xab; HEADER];
     header[..8].copy_from_slice(&file_length.to_le_bytes());
     header
@@ -659,92 +659,4 @@ fn quotas_fit_elements_and_pages() {
     }
     assert_eq!(lcm(12, 8), Some(24));
     assert_eq!(lcm(usize::MAX, 4096), None);
-}
-
-/// `cargo test --release measure -- --ignored --nocapture`: FOLDER and MIB (4096) say where and how much.
-#[test]
-#[ignore = "a measurement: takes minutes and gigabytes"]
-fn measure_against_plain_writes() {
-    use std::io::Write;
-    use std::time::Instant;
-    let folder = std::env::var_os("FOLDER").map_or_else(std::env::temp_dir, PathBuf::from);
-    let folder = tempfile::tempdir_in(folder).unwrap();
-    let mib: usize = std::env::var("MIB").map_or(4096, |mib| mib.parse().unwrap());
-    let rounds: usize = std::env::var("ROUNDS").map_or(3, |rounds| rounds.parse().unwrap());
-    let step = std::env::var("STEP").map_or(4 << 20, |step| step.parse().unwrap());
-    let bytes = Random(1).bytes(8 << 20);
-    let piece = |n: usize| &bytes[n * 4096 % (4 << 20)..][..step];
-    let count = (mib << 20) / step;
-    let rate = |start: Instant| mib as f64 * 1.048_576 / start.elapsed().as_secs_f64();
-    let status = |field: &str| {
-        let status = fs::read_to_string("/proc/self/status").unwrap();
-        status.lines().find(|line| line.starts_with(field)).unwrap().to_owned()
-    };
-    let to_disk = || {
-        let io = fs::read_to_string("/proc/self/io").unwrap();
-        let line = io.lines().find_map(|line| line.strip_prefix("write_bytes: ")).unwrap();
-        line.parse::<u64>().unwrap() >> 20
-    };
-    let target = folder.path().join("file");
-    for round in 0..rounds {
-        let (start, before) = (Instant::now(), to_disk());
-        let mut plain = File::create(&target).unwrap();
-        let mut buffer = Vec::with_capacity(4 << 20);
-        for n in 0..count {
-            if step >= 4 << 20 {
-                plain.write_all(piece(n)).unwrap();
-                continue;
-            }
-            if buffer.len() + step > buffer.capacity() {
-                plain.write_all(&buffer).unwrap();
-                buffer.clear();
-            }
-            buffer.extend_from_slice(piece(n));
-        }
-        plain.write_all(&buffer).unwrap();
-        let written = start.elapsed();
-        plain.sync_all().unwrap();
-        println!(
-            "{round} plain      {:5.0} MB/s  written after {:.2} s, synced after {:.2} s, {} MiB to disk",
-            rate(start),
-            written.as_secs_f64(),
-            start.elapsed().as_secs_f64(),
-            to_disk() - before
-        );
-        drop(plain);
-        fs::remove_file(&target).unwrap();
-        for strategy in FORCED {
-            if std::env::var("ONLY").is_ok_and(|only| only != format!("{strategy:?}")) {
-                continue;
-            }
-            let (start, before) = (Instant::now(), to_disk());
-            let mut spool: Spool = Spool::create(
-                &target,
-                Publish::Replace,
-                4096,
-                5,
-                options(32 << 20, strategy, None),
-            )
-            .unwrap();
-            let slots = [(); 5].map(|()| spool.add_slot(4, None));
-            for n in 0..count {
-                spool.append(slots[n % 5], piece(n)).unwrap();
-            }
-            let written = start.elapsed();
-            let laid_out = spool.lay_out().unwrap();
-            let closed = start.elapsed();
-            laid_out.finish(b"{}", |places| header_of(places.file_length)).unwrap();
-            println!(
-                "{round} {:10} {:5.0} MB/s  written after {:.2} s, laid out after {:.2} s, published after {:.2} s, {} MiB to disk, {}",
-                format!("{strategy:?}"),
-                rate(start),
-                written.as_secs_f64(),
-                closed.as_secs_f64(),
-                start.elapsed().as_secs_f64(),
-                to_disk() - before,
-                status("VmHWM")
-            );
-            fs::remove_file(&target).unwrap();
-        }
-    }
 }
