@@ -20,10 +20,10 @@ const STYLES: Styles = Styles::styled()
 
 /// Datasets of variable-size samples in one file: look at them, check them, make them.
 ///
-/// Data goes to stdout, talk to stderr. Every report has --json: one JSON document on one line, whose keys are listed by the
-/// command's --help and stay as they are.
+/// Data goes to stdout, talk to stderr. Every report has --json: one JSON document on one
+/// line, whose keys are listed by the command's --help and stay as they are.
 #[derive(Debug, Parser)]
-#[command(name = "fencepost", version, styles = STYLES, max_term_width = 100)]
+#[command(name = "fencepost", version, styles = STYLES, verbatim_doc_comment)]
 #[command(disable_help_subcommand = true, propagate_version = false)]
 #[command(after_help = "\
 Exit codes:
@@ -48,12 +48,20 @@ pub(crate) enum Command {
     Verify(VerifyArgs),
     Salvage(SalvageArgs),
     /// Make a file of a set in another format
+    #[command(after_help = "\
+Examples:
+  fencepost import graph6 examples/data/connected-8.g6 connected-8.fence
+  fencepost import tu examples/data/B3DB b3db.fence")]
     Import {
         #[command(subcommand)]
         format: ImportFormat,
     },
     /// Write the samples of a file in another format
     #[cfg(feature = "npz")]
+    #[command(after_help = "\
+Examples:
+  fencepost export npz b3db.fence samples/
+  fencepost export npy b3db.fence arrays/")]
     Export {
         #[command(subcommand)]
         format: ExportFormat,
@@ -67,22 +75,26 @@ pub(crate) enum Command {
 
 /// Show what is in a file: schema, sizes, and the backing that fits this machine
 ///
-/// Reads header, directory and statistics, and none of the samples. An attribute's own axis that has the same lengths as
-/// another (an inferred `x` has the axis `x`, as long as `nodes`) is shown under the other's name; `shape` of --json has the
-/// file's own names.
+/// Reads header, directory and statistics, and none of the samples. An attribute's own axis
+/// that has the same lengths as another (an inferred `x` has the axis `x`, as long as `nodes`)
+/// is shown under the other's name; `shape` of --json has the file's own names.
 #[derive(Debug, Args)]
-#[command(after_long_help = "\
+#[command(
+    verbatim_doc_comment,
+    after_long_help = "\
 JSON keys:
   path, samples, file_bytes, format_version, alignment, fingerprint, metadata,
   axes: [{name, total, constant, min, mean, max, same_as}],
-  attributes: [{name, dtype, stored, shape, pattern, cat_dim, increment, optional, hidden, bytes, share}],
+  attributes: [{name, dtype, stored, shape, pattern, cat_dim, increment, optional, hidden,
+                bytes, share}],
   refused: [{name, reason}], other_bytes,
   backing: {recommended, reason, resident, resident_reason, filesystem: {name, kind},
             memory: {available_bytes, bound} or null}
 
 Examples:
   fencepost info b3db.fence
-  fencepost info --json b3db.fence | jq -r '.attributes[] | [.name, .bytes] | @tsv'")]
+  fencepost info --json b3db.fence | jq -r '.attributes[] | [.name, .bytes] | @tsv'"
+)]
 pub(crate) struct InfoArgs {
     /// The file
     #[arg(value_hint = ValueHint::FilePath)]
@@ -99,9 +111,10 @@ pub(crate) struct InfoArgs {
 #[command(after_long_help = "\
 JSON keys:
   path, samples,
-  head: [{index, axes: {NAME: length}, values: {NAME: {dtype, shape, values} or null if the sample lacks it}}]
-  Values are nested as the shape says. Complex numbers are [real, imaginary], `bytes` are hex digits, and numbers that JSON
-  lacks are the strings \"NaN\", \"Infinity\" and \"-Infinity\".
+  head: [{index, axes: {NAME: length}, values: {NAME: {dtype, shape, values}}}]
+  An attribute that a sample lacks is null. Values are nested as the shape says, [] if there
+  are none. Complex numbers are [real, imaginary], `bytes` are hex digits, and numbers that
+  JSON lacks are the strings \"NaN\", \"Infinity\" and \"-Infinity\".
 
 Examples:
   fencepost head b3db.fence
@@ -127,21 +140,24 @@ pub(crate) struct HeadArgs {
 
 /// Show the statistics that were gathered when the file was written
 ///
-/// Least, mean and greatest value and the number of NaN of each attribute, lengths of strings, lengths along each axis. No
-/// sample is read.
+/// Least, mean and greatest value and the number of NaN of each attribute, lengths of strings,
+/// lengths along each axis. No sample is read.
 #[derive(Debug, Args)]
-#[command(after_long_help = "\
+#[command(
+    verbatim_doc_comment,
+    after_long_help = "\
 JSON keys:
   path, samples,
   attributes: [{name, dtype, kind: \"values\", count, nan, min, mean, max}
                or {name, dtype, kind: \"string-bytes\", count, min, mean, max}],
   axes: [{name, count, min, mean, max}]
-  `attributes` and `axes` are null if the file was written without statistics. What is not there (the least of no values) is
-  null; numbers that JSON lacks are strings.
+  `attributes` and `axes` are null if the file was written without statistics. What is not
+  there (the least of no values) is null; numbers that JSON lacks are strings.
 
 Examples:
   fencepost stats b3db.fence
-  fencepost stats --json b3db.fence | jq '.axes[] | select(.name == \"nodes\").max'")]
+  fencepost stats --json b3db.fence | jq '.axes[] | select(.name == \"nodes\").max'"
+)]
 pub(crate) struct StatsArgs {
     /// The file
     #[arg(value_hint = ValueHint::FilePath)]
@@ -153,21 +169,27 @@ pub(crate) struct StatsArgs {
 
 /// Check every checksum, table, copy and padding byte
 ///
-/// Lists every bad block with the attributes and samples that it hits, and every other broken rule. Exit code 1 if there is one.
-/// Checksums are CRC-32: they find accidents, not attackers.
+/// Lists every bad block with the attributes and samples that it hits, and every other broken
+/// rule. Exit code 1 if there is one. Checksums are CRC-32: they find accidents, not attackers.
 #[derive(Debug, Args)]
-#[command(after_long_help = "\
+#[command(
+    verbatim_doc_comment,
+    after_long_help = "\
 JSON keys:
   path, ok, opened, blocks, bytes,
-  bad_blocks: [{section, block, start, end, expected, found, attributes, samples: [[first, end]]}],
-  problems: [{code, message}]
-  `start` and `end` are bytes of the file. `found` is null if the system could not read the block. Ranges of samples end
-  before `end`. `opened` is false if header or directory are so damaged that nothing behind them was checked.
+  bad_blocks: [{section, block, start, end, expected, found, attributes,
+                samples: [[first, end]]}],
+  problems: [{code, message}], refused: [NAME]
+  `start` and `end` are bytes of the file. `found` is null if the system could not read the
+  block. Ranges of samples end before `end`. `opened` is false if header or directory are so
+  damaged that nothing behind them was checked. `refused` attributes need a newer fencepost:
+  of their sections only the checksums were checked.
 
 Examples:
   fencepost verify b3db.fence
   fencepost verify --json b3db.fence | jq '.bad_blocks[].samples'
-  find . -name '*.fence' -exec fencepost verify {} \\;")]
+  find . -name '*.fence' -exec fencepost verify {} \\;"
+)]
 pub(crate) struct VerifyArgs {
     /// The file
     #[arg(value_hint = ValueHint::FilePath)]
@@ -182,19 +204,23 @@ pub(crate) struct VerifyArgs {
 
 /// Write what is whole of a damaged file to a new one
 ///
-/// The new file has every sample whose blocks are all as they were written, in the same order. The damaged file is not
-/// changed, and a file that exists is not replaced. Exit code 0 if nothing was lost; 1 if samples or attributes were, or if
-/// the file is beyond salvage.
+/// The new file has every sample whose blocks are all as they were written, in the same order.
+/// The damaged file is not changed, and a file that exists is not replaced. Exit code 0 if
+/// nothing was lost; 1 if samples or attributes were, or if the file is beyond salvage.
 #[derive(Debug, Args)]
-#[command(after_long_help = "\
+#[command(
+    verbatim_doc_comment,
+    after_long_help = "\
 JSON keys:
-  path, output, samples, saved, lost: [[first, end]], lost_samples, lost_attributes: [{name, reason}],
-  bad_blocks, problems, file_bytes
-  Ranges are of the damaged file's indices and end before `end`; `bad_blocks` and `problems` are counts.
+  path, output, samples, saved, lost: [[first, end]], lost_samples,
+  lost_attributes: [{name, reason}], bad_blocks, problems, file_bytes
+  Ranges are of the damaged file's indices and end before `end`; `bad_blocks` and `problems`
+  are counts.
 
 Examples:
   fencepost salvage damaged.fence whole.fence
-  fencepost salvage --json damaged.fence whole.fence | jq .lost")]
+  fencepost salvage --json damaged.fence whole.fence | jq .lost"
+)]
 pub(crate) struct SalvageArgs {
     /// The damaged file
     #[arg(value_hint = ValueHint::FilePath)]
@@ -213,7 +239,8 @@ pub(crate) struct SalvageArgs {
 const IMPORT_KEYS: &str = "\
 JSON keys:
   path, samples, file_bytes, bytes_written, joined, joined_reason, seconds
-  `joined` is the way in which sections were put together; `joined_reason` says why no cheaper one, or is null.";
+  `joined` is the way in which sections were put together; `joined_reason` says why no
+  cheaper one, or is null.";
 
 /// What every import takes beside its source.
 #[derive(Debug, Args)]
@@ -227,7 +254,7 @@ pub(crate) struct ImportTarget {
     /// User metadata: a JSON object, or @FILE with one
     #[arg(long, value_name = "JSON")]
     pub(crate) metadata: Option<String>,
-    /// Start sections at multiples of this: a power of two from 64 on
+    /// Where sections start: at multiples of a power of two from 64 on
     #[arg(long, value_name = "BYTES", default_value_t = 4096)]
     pub(crate) alignment: u64,
     /// Print the report as JSON
@@ -239,8 +266,9 @@ pub(crate) struct ImportTarget {
 pub(crate) enum ImportFormat {
     /// A graph6 or sparse6 file of nauty: one graph a line
     ///
-    /// The file gets the axes `nodes` and `edges` and the attribute `edge_index`, i64[2, edges], as PyTorch Geometric has it.
-    #[command(after_long_help = format!("{IMPORT_KEYS}
+    /// The file gets the axes `nodes` and `edges` and the attribute `edge_index`, i64[2, edges],
+    /// as PyTorch Geometric has it.
+    #[command(verbatim_doc_comment, after_long_help = format!("{IMPORT_KEYS}
 
 Examples:
   fencepost import graph6 examples/data/connected-8.g6 connected-8.fence"))]
@@ -251,11 +279,11 @@ Examples:
         #[command(flatten)]
         target: ImportTarget,
     },
-    /// A text set of the TU Dortmund collection: a folder with DS_A.txt, DS_graph_indicator.txt, ...
+    /// A text set of the TU Dortmund collection: a folder with DS_A.txt and others
     ///
-    /// The tensors are those that PyTorch Geometric's TUDataset makes; further files with a line for each graph become
-    /// attributes of text.
-    #[command(after_long_help = format!("{IMPORT_KEYS}
+    /// The tensors are those that PyTorch Geometric's TUDataset makes; further files with a line
+    /// for each graph become attributes of text.
+    #[command(verbatim_doc_comment, after_long_help = format!("{IMPORT_KEYS}
 
 Examples:
   fencepost import tu examples/data/B3DB b3db.fence
@@ -279,9 +307,10 @@ Examples:
     #[cfg(feature = "npz")]
     /// A folder with one .npz (or .npy) file for each sample
     ///
-    /// Samples come in the natural order of the files' names. The schema is inferred from the first one by the names that
-    /// PyTorch Geometric gives a meaning; an integer scalar `num_nodes` is the length along the axis `nodes`.
-    #[command(after_long_help = format!("{IMPORT_KEYS}
+    /// Samples come in the natural order of the files' names. The schema is inferred from the
+    /// first one by the names that PyTorch Geometric gives a meaning; an integer scalar
+    /// `num_nodes` is the length along the axis `nodes`.
+    #[command(verbatim_doc_comment, after_long_help = format!("{IMPORT_KEYS}
 
 Examples:
   fencepost import npz samples/ samples.fence
@@ -299,9 +328,10 @@ Examples:
     #[cfg(feature = "npz")]
     /// A folder of whole .npy arrays with tables of offsets
     ///
-    /// Each table (<name>_offsets.npy, offsets.npy or ptr.npy; N+1 entries) becomes an axis, each other array an attribute
-    /// that is cut by the table whose last entry is its length, or one row a sample.
-    #[command(after_long_help = format!("{IMPORT_KEYS}
+    /// Each table (<name>_offsets.npy, offsets.npy or ptr.npy; N+1 entries) becomes an axis, each
+    /// other array an attribute that is cut by the table whose last entry is its length, or one
+    /// row a sample.
+    #[command(verbatim_doc_comment, after_long_help = format!("{IMPORT_KEYS}
 
 Examples:
   fencepost import npy arrays/ out.fence                        # x.npy, nodes_offsets.npy, ...
@@ -333,7 +363,7 @@ pub(crate) struct ExportSource {
     /// The file
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
-    /// The folder to write to; made if it is not there. Files that exist are not replaced
+    /// The folder to write to, made if it is not there; no file is replaced
     #[arg(value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(crate) folder: PathBuf,
     /// Export only this attribute (can be given more than once)
@@ -379,14 +409,18 @@ Examples:
 ///
 /// For a file, or for counts: the number of samples, and each attribute's dtype and mean extents.
 ///
-/// An attribute is NAME:DTYPE:EXTENT:EXTENT... as its shape is written, extents being means over the samples. An extent can
-/// name its axis (nodes=18.1), whose table is then counted once; of others, the one that batching concatenates along differs
-/// from sample to sample (the last if the name contains `index` or is `face`, else the first). The extent of utf8 and bytes is
-/// the mean length of a string.
+/// An attribute is NAME:DTYPE:EXTENT:EXTENT... as its shape is written, extents being means over
+/// the samples. An extent can name its axis (nodes=18.1), whose table is then counted once; of
+/// others, the one that batching concatenates along differs from sample to sample (the last if
+/// the name contains `index` or is `face`, else the first). The extent of utf8 and bytes is the
+/// mean length of a string.
 #[derive(Debug, Args)]
-#[command(after_long_help = "\
-The rule of thumb: resident pays when the file is under half of the memory that this process may use (limits of containers
-counted) and one process reads it; mapped on local filesystems; positional on network and FUSE filesystems.
+#[command(
+    verbatim_doc_comment,
+    after_long_help = "\
+The rule of thumb: resident pays when the file is under half of the memory that this process
+may use (limits of containers counted) and one process reads it; mapped on local filesystems;
+positional on network and FUSE filesystems.
 
 JSON keys:
   path, samples, file_bytes, processes,
@@ -398,7 +432,8 @@ Examples:
   fencepost plan b3db.fence
   fencepost plan --processes 8 b3db.fence
   fencepost plan --samples 20M --attribute x:f32:nodes=18.1:11 --attribute edge_index:i64:2:37.3
-  fencepost plan --samples 130_000 --attribute pos:f32:18:3 --attribute smiles:utf8:24 --at /mnt/data")]
+  fencepost plan --samples 130_000 --attribute pos:f32:18:3 --at /mnt/data"
+)]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["file", "samples"])))]
 pub(crate) struct PlanArgs {
     /// The file
@@ -429,9 +464,11 @@ pub(crate) struct PlanArgs {
 JSON keys:
   sets: [{name, samples, file_bytes, verified,
           rates: [{backing, open_seconds, random_gets_per_second, sequential_gets_per_second}],
-          cold: [{backing, seconds, disk_bytes, minor_faults, major_faults}] (null if the cache cannot be emptied),
-          memory: [{backing, processes, private_bytes, shared_bytes}] (null where the system does not tell)}]
-  Rates are medians over alternated rounds; memory is per process, beyond what the process had before it opened the file.
+          cold: [{backing, seconds, disk_bytes, minor_faults, major_faults}],
+          memory: [{backing, processes, private_bytes, shared_bytes}]}]
+  Rates are medians over alternated rounds; memory is per process, beyond what the process
+  had before it opened the file. `cold` is null if the page cache cannot be emptied of the
+  file, and `memory` where the system does not tell it.
 
 Examples:
   fencepost demo

@@ -19,17 +19,34 @@ pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 /// Where data goes.
 pub(crate) struct Output {
     inner: Box<dyn Write>,
+    /// Whether `inner` looks for styles, and takes bytes away that it takes for parts of one.
+    looked_at: bool,
     closed: bool,
 }
 
+const BUFFER: usize = 1 << 16;
+
 impl Output {
-    /// Stdout. Styles are taken out where they are not wanted: no terminal, `NO_COLOR`, `TERM=dumb`.
+    /// Stdout, for text. Styles are taken out where they are not wanted: no terminal, `NO_COLOR`, `TERM=dumb`. So are other
+    /// characters that terminals act on, which is why [`raw`](Self::raw) is for data.
     pub(crate) fn stdout() -> Self {
-        Output::to(Box::new(BufWriter::with_capacity(1 << 16, anstream::stdout())))
+        let inner = Box::new(BufWriter::with_capacity(BUFFER, anstream::stdout()));
+        Output { inner, looked_at: true, closed: false }
     }
 
+    #[cfg(test)]
     pub(crate) fn to(inner: Box<dyn Write>) -> Self {
-        Output { inner, closed: false }
+        Output { inner, looked_at: false, closed: false }
+    }
+
+    /// From here on, what is written goes out as it is.
+    pub(crate) fn raw(&mut self) -> Result<()> {
+        if self.looked_at {
+            self.flush()?;
+            self.inner = Box::new(BufWriter::with_capacity(BUFFER, io::stdout()));
+            self.looked_at = false;
+        }
+        Ok(())
     }
 
     /// Whether nobody reads any more, so that there is no use in going on.
@@ -39,6 +56,7 @@ impl Output {
 
     /// One JSON document on one line.
     pub(crate) fn json(&mut self, report: &impl Serialize) -> Result<()> {
+        self.raw()?;
         serde_json::to_writer(&mut *self, report)?;
         self.write_all(b"\n")?;
         Ok(())

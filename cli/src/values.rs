@@ -188,6 +188,9 @@ pub(crate) fn lines(value: &Value<'_>) -> Vec<String> {
         Value::Strings(strings) => string_element(strings, index),
     };
     let shape = value.shape();
+    if is_empty(shape) {
+        return vec!["[]".to_owned()];
+    }
     let numbers = matches!(value, Value::Tensor(_));
     let mut shown = Vec::new();
     indices(shape, 0, &mut |index| shown.push(element(index)));
@@ -273,8 +276,17 @@ fn write_nested(
     out.push(']');
 }
 
-/// The whole value as nested JSON arrays.
+/// Whether there is nothing to nest. The other extents may then be anything: a file of a few kilobytes can have the shape
+/// `[2^40, 0]`, and products of extents mean something only where there are elements.
+fn is_empty(shape: &[usize]) -> bool {
+    shape.contains(&0)
+}
+
+/// The whole value as nested JSON arrays; `[]` if it has no elements.
 pub(crate) fn write_json(value: &Value<'_>, out: &mut impl Write) -> io::Result<()> {
+    if is_empty(value.shape()) {
+        return out.write_all(b"[]");
+    }
     nested_json(value, value.shape(), 0, out)
 }
 
@@ -357,7 +369,8 @@ mod tests {
             "[\"Infinity\",\"-Infinity\"]"
         );
         assert_eq!(json(tensor(&[[1.0f32, -2.5]], &[])), "[1.0,-2.5]");
-        assert_eq!(json(tensor::<i64>(&[], &[2, 0])), "[[],[]]");
+        assert_eq!(json(tensor::<i64>(&[], &[2, 0])), "[]");
+        assert_eq!(json(tensor::<i64>(&[], &[1 << 40, 0, 1 << 40])), "[]");
         assert_eq!(json(tensor(&[-7i8], &[])), "-7");
         assert_eq!(json(StringsView::scalar("a\"\u{1b}")), r#""a\"\u001b""#);
         assert_eq!(json(StringsView::scalar_bytes(&[0, 255])), "\"00ff\"");
@@ -369,7 +382,8 @@ mod tests {
         assert_eq!(lines(&tensor(&[1i64, -20, 3, 4], &[2, 2])), ["[[  1, -20],", " [  3,   4]]"]);
         assert_eq!(lines(&tensor(&[1.0f32, 12.011], &[2])), ["[   1.0, 12.011]"]);
         assert_eq!(lines(&tensor(&[7u8], &[])), ["7"]);
-        assert_eq!(lines(&tensor::<i64>(&[], &[2, 0])), ["[[],", " []]"]);
+        assert_eq!(lines(&tensor::<i64>(&[], &[2, 0])), ["[]"]);
+        assert_eq!(lines(&tensor::<i64>(&[], &[1 << 40, 0, 1 << 40])), ["[]"]);
         assert_eq!(lines(&tensor::<i64>(&[], &[0])), ["[]"]);
         assert_eq!(lines(&StringsView::scalar("C\u{7}\"").into()), [r#""C\u{7}\"""#]);
     }

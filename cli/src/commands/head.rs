@@ -72,6 +72,7 @@ fn print_sample(sample: Sample<'_>, out: &mut Output) -> Result<()> {
 
 /// Written as it is read, so that memory follows the largest sample and not their number.
 fn write_json(dataset: &Dataset, range: std::ops::Range<u64>, out: &mut Output) -> Result<()> {
+    out.raw()?;
     write!(out, "{{\"path\":")?;
     serde_json::to_writer(&mut *out, &dataset.path().display().to_string())?;
     write!(out, ",\"samples\":{},\"head\":[", dataset.len())?;

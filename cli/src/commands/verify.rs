@@ -24,6 +24,7 @@ struct Report {
     bytes: u64,
     bad_blocks: Vec<BadBlockReport>,
     problems: Vec<Problem>,
+    refused: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -66,8 +67,12 @@ impl From<&FormatError> for Problem {
 }
 
 pub(crate) fn run(args: &VerifyArgs, out: &mut Output) -> Result<Verdict> {
+    let mut refused = Vec::new();
     let (opened, outcome) = match Dataset::open(&args.file) {
-        Ok(dataset) => (true, check(&dataset, args.threads)),
+        Ok(dataset) => {
+            refused.extend(dataset.refused_attributes().map(|(name, _)| name.to_owned()));
+            (true, check(&dataset, args.threads))
+        }
         Err(error) => (false, Err(error.into())),
     };
     let verified = match outcome {
@@ -89,9 +94,14 @@ pub(crate) fn run(args: &VerifyArgs, out: &mut Output) -> Result<Verdict> {
             bytes: verified.bytes,
             bad_blocks: verified.bad_blocks.iter().map(BadBlockReport::from).collect(),
             problems: verified.problems.iter().map(Problem::from).collect(),
+            refused,
         })?;
     } else {
         print(&args.file, &verified, out)?;
+        for name in &refused {
+            let name = text::printable(name);
+            writeln!(out, "  {name} needs a newer fencepost: only its checksums were checked")?;
+        }
         if !verified.ok() {
             eprint_advice(&args.file);
         }
