@@ -49,8 +49,8 @@ const MAX_QUOTA: usize = 4 << 20;
 const MIN_QUOTA: usize = 64;
 
 /// Bytes that are written, hashed and observed in one go: few enough to be in the processor's cache all the while.
-/// Longer writes gain nothing and may cost, as Linux looks for as much contiguous memory (1 GiB to a plain file, seconds
-/// of processor time in six runs: 4 MiB a write 0.9 to 2.4, 1 MiB 0.6 to 2.0, 256 KiB 0.6 to 0.9, 64 KiB 0.7 to 0.8).
+/// Longer writes gain nothing and may cost, as Linux looks for as much contiguous memory (1 GiB to a plain file,
+/// seconds of processor time in six runs: 4 MiB a write 0.9 to 2.4, 1 MiB 0.6 to 2.0, 256 KiB 0.6 to 0.9, 64 KiB 0.7 to 0.8).
 const PIECE: usize = 256 << 10;
 
 /// How the sections of a file are to be joined, for [`WriterOptions::strategy`](crate::WriterOptions::strategy).
@@ -711,8 +711,8 @@ impl LaidOut {
         &self.layout
     }
 
-    /// Writes the directory, its copy and the two headers, and publishes the file. `header` is told the places and gives
-    /// the header's bytes.
+    /// Writes the directory, its copy and the two headers, and publishes the file. `header` is told the places and
+    /// gives the header's bytes.
     pub(crate) fn finish(
         mut self,
         directory: &[u8],
