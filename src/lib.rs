@@ -73,6 +73,7 @@ mod aligned;
 pub mod convert;
 pub mod error;
 pub mod format;
+pub mod plan;
 mod reader;
 mod salvage;
 pub mod storage;
