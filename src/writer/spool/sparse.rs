@@ -66,7 +66,7 @@ impl Sparse {
         out: &Out,
     ) -> Result<Self, String> {
         suits(file, alignment)?;
-        let base = align_up(super::HEADER as u64, alignment);
+        let base = align_up(crate::format::HEADER_SIZE as u64, alignment);
         let slots = max_slots.max(1) as u64;
         let gap = gap.unwrap_or(MAX_GAP.min(MAX_SPAN / slots) / alignment * alignment);
         let gap = align_up(gap.max(1), alignment);
