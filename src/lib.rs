@@ -51,6 +51,7 @@
 //! - Write: [`Writer`], [`WriterOptions`], [`NewSample`].
 //! - Read: [`Dataset`] ([`load`](Dataset::load), [`map`](Dataset::map), [`open`](Dataset::open)), [`Sample`],
 //!   [`SampleBuf`], [`TensorView`], [`StringsView`], [`Offsets`].
+//! - Batch: [`Collator`], [`Batch`].
 //! - Check and mend: [`Dataset::verify`], [`salvage`].
 //! - Below: [`storage`] (bytes by position, and how a new file gets its name), [`mod@format`] (the constants of the
 //!   format), [`mod@error`].
@@ -70,6 +71,7 @@
 #![deny(unsafe_code)]
 
 mod aligned;
+mod batch;
 pub mod error;
 pub mod format;
 mod reader;
@@ -78,6 +80,10 @@ pub mod storage;
 mod writer;
 
 pub use aligned::AlignedBytes;
+pub use batch::{
+    Batch, BatchLayout, BatchSink, BatchStrings, Buffer, BufferPool, Collator, CollatorBuilder,
+    Field, FieldLayout, Role,
+};
 pub use error::{Error, FormatError, Result, SampleError};
 pub use format::{
     Attribute, DType, Dim, Element, F8E4M3, F8E5M2, Increment, OffsetWidth, Offsets, Schema,
