@@ -51,7 +51,7 @@
 //! - Write: [`Writer`], [`WriterOptions`], [`NewSample`].
 //! - Read: [`Dataset`] ([`load`](Dataset::load), [`map`](Dataset::map), [`open`](Dataset::open)), [`Sample`],
 //!   [`SampleBuf`], [`TensorView`], [`StringsView`], [`Offsets`].
-//! - Batch: [`Collator`], [`Batch`].
+//! - Batch: [`Collator`], [`Batch`], [`Sampler`], [`Loader`].
 //! - Check and mend: [`Dataset::verify`], [`salvage`].
 //! - Below: [`storage`] (bytes by position, and how a new file gets its name), [`mod@format`] (the constants of the
 //!   format), [`mod@error`].
@@ -74,6 +74,7 @@ mod aligned;
 mod batch;
 pub mod error;
 pub mod format;
+mod loader;
 mod reader;
 mod salvage;
 pub mod storage;
@@ -88,6 +89,10 @@ pub use error::{Error, FormatError, Result, SampleError};
 pub use format::{
     Attribute, DType, Dim, Element, F8E4M3, F8E5M2, Increment, OffsetWidth, Offsets, Schema,
     SchemaBuilder, Shape, StringsView, TensorView, Value,
+};
+pub use loader::{
+    Epoch, Loader, LoaderBuilder, LoaderIter, Metrics, OnError, Oversize, Sampler, SamplerBuilder,
+    Skipped, Tail,
 };
 pub use reader::{
     AttributeStatistics, BadBlock, Dataset, Fingerprint, LengthStatistics, OwnedTensor, Sample,
