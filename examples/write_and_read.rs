@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let summary = writer.finish()?;
     println!(
         "wrote {} samples, {} bytes ({:?})",
-        summary.samples, summary.file_bytes, summary.strategy
+        summary.samples, summary.file_bytes, summary.taken
     );
 
     // Resident and mapped datasets lend their bytes.

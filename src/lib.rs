@@ -72,9 +72,11 @@
 
 mod aligned;
 mod batch;
+pub mod convert;
 pub mod error;
 pub mod format;
 mod loader;
+pub mod plan;
 mod reader;
 mod salvage;
 pub mod storage;
@@ -100,4 +102,4 @@ pub use reader::{
 };
 pub use salvage::{SalvageReport, salvage};
 pub use storage::{Access, Backing, MemoryUse};
-pub use writer::{NewSample, Strategy, Summary, Writer, WriterOptions, WriterProgress};
+pub use writer::{NewSample, Strategy, Summary, Taken, Writer, WriterOptions, WriterProgress};

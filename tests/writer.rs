@@ -6,7 +6,7 @@ use std::path::Path;
 
 use fencepost::{
     Attribute, AttributeStatistics, DType, Dataset, Error, Increment, NewSample, SampleBuf, Schema,
-    StringsView, TensorView, Writer, dims,
+    Strategy, StringsView, Taken, TensorView, Writer, dims,
 };
 use support::all_backings;
 
@@ -571,4 +571,46 @@ fn schemas_that_break_a_rule_are_refused_with_the_rule() {
         .build();
     assert!(matches!(twice, Err(Error::Schema { .. })));
     assert!(matches!(Schema::builder().axis("n").axis("n").build(), Err(Error::Schema { .. })));
+}
+
+#[test]
+fn every_way_of_joining_sections_gives_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |strategy: Strategy| {
+        let path = folder.path().join(format!("{strategy:?}.fence"));
+        let writer = Writer::options().strategy(strategy).create(&path, graph_schema());
+        let mut writer = match (strategy, writer) {
+            // The one way that some filesystems do not have.
+            (Strategy::Collapse, Err(Error::Unsupported { .. })) => return None,
+            (_, writer) => writer.unwrap(),
+        };
+        let (x, edges) = (vec![1.5f32; 2000], vec![3i64; 4000]);
+        for index in 0..3000usize {
+            let (nodes, edge_count) = (4 + index % 900, index % 2000);
+            let sample = NewSample::new()
+                .tensor("x", tensor(&x[..2 * nodes], &[nodes, 2]))
+                .tensor("edge_index", tensor(&edges[..2 * edge_count], &[2, edge_count]))
+                .text("smiles", &"CCO"[..index % 4]);
+            writer.push(&sample).unwrap();
+        }
+        let summary = writer.finish().unwrap();
+        assert_eq!(summary.samples, 3000);
+        Some((summary, std::fs::read(&path).unwrap()))
+    };
+    let (auto, bytes) = write(Strategy::Auto).unwrap();
+    assert!(bytes.len() > 33 << 20, "more than the buffers hold: {}", bytes.len());
+    for (strategy, taken) in [
+        (Strategy::Collapse, Taken::Collapse),
+        (Strategy::CopyRange, Taken::CopyRange),
+        (Strategy::Copy, Taken::Copy),
+    ] {
+        let Some((summary, same)) = write(strategy) else {
+            assert_ne!(auto.taken, Taken::Collapse);
+            continue;
+        };
+        assert!(same == bytes, "{strategy:?} gives other bytes");
+        // The kernel may refuse to copy between two files of some filesystems; then it says so.
+        assert!(summary.taken == taken || summary.reason.is_some(), "{summary:?}");
+    }
+    assert_eq!(files(folder.path()).len(), if auto.taken == Taken::Collapse { 4 } else { 3 });
 }

@@ -1,13 +1,11 @@
-//! Strict JSON: what serde_json lets through and the format does not is refused here.
+//! Strict JSON, by a parser of our own.
 //!
-//! Duplicate keys (serde_json keeps the last silently), integers outside the signed 64-bit range (serde_json turns
-//! them into floats), and nesting deeper than the limit.
+//! serde_json keeps the last of two equal keys silently, turns large integers into floats, and reads numbers in ways that
+//! depend on its features, which any other crate of a program can switch on. What a file means must depend on the file.
+//! Values are kept in serde_json's types, which people know.
 
 #![forbid(unsafe_code)]
 
-use std::fmt;
-
-use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::MAX_JSON_DEPTH;
@@ -18,136 +16,233 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Value, FormatError> {
     let text = std::str::from_utf8(bytes).map_err(|error| FormatError::Json {
         problem: format!("not UTF-8 from byte {}", error.valid_up_to()),
     })?;
-    check_tokens(text)?;
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let strict = Strict::deserialize(&mut deserializer).map_err(fault)?;
-    deserializer.end().map_err(fault)?;
-    Ok(strict.0)
+    let mut parser = Parser { text, at: 0, depth: 0 };
+    let value = parser.value()?;
+    parser.space();
+    if parser.at == text.len() { Ok(value) } else { Err(parser.fault("nothing behind the value")) }
 }
 
-const DUPLICATE: &str = "duplicate key ";
+struct Parser<'a> {
+    text: &'a str,
+    /// Next byte; at the edge of a character wherever the text is sliced.
+    at: usize,
+    depth: usize,
+}
 
-fn fault(error: serde_json::Error) -> FormatError {
-    // serde_json appends " at line L column C" to a custom message.
-    let text = error.to_string();
-    match text.strip_prefix(DUPLICATE).and_then(|rest| rest.rsplit_once(" at line ")) {
-        Some((name, _)) => FormatError::Duplicate { what: "key", name: name.to_owned() },
-        None => FormatError::Json { problem: text },
+impl Parser<'_> {
+    fn fault(&self, expected: &str) -> FormatError {
+        FormatError::Json { problem: format!("expected {expected} at byte {}", self.at) }
     }
-}
 
-/// Depth and integer ranges, by one pass over the characters outside strings.
-fn check_tokens(text: &str) -> Result<(), FormatError> {
-    let bytes = text.as_bytes();
-    let (mut at, mut depth) = (0, 0usize);
-    while let Some(&byte) = bytes.get(at) {
-        match byte {
-            b'"' => {
-                at += 1;
-                while let Some(&inner) = bytes.get(at) {
-                    match inner {
-                        b'"' => break,
-                        b'\\' => at += 2,
-                        _ => at += 1,
-                    }
-                }
-            }
-            b'{' | b'[' => {
-                depth += 1;
-                if depth > MAX_JSON_DEPTH {
-                    return Err(FormatError::Json {
-                        problem: format!("nested deeper than {MAX_JSON_DEPTH} at byte {at}"),
-                    });
-                }
-            }
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            b'-' | b'0'..=b'9' => {
-                let start = at;
-                while matches!(
-                    bytes.get(at + 1),
-                    Some(b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E')
-                ) {
-                    at += 1;
-                }
-                let token = &text[start..=at];
-                if !token.contains(['.', 'e', 'E']) && token.parse::<i64>().is_err() {
-                    return Err(FormatError::Json {
-                        problem: format!(
-                            "the integer {token} at byte {start} is outside -2^63..2^63"
-                        ),
-                    });
-                }
-            }
-            _ => {}
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn take(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
         }
-        at += 1;
-    }
-    Ok(())
-}
-
-struct Strict(Value);
-
-impl<'de> Deserialize<'de> for Strict {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(StrictVisitor).map(Strict)
-    }
-}
-
-struct StrictVisitor;
-
-impl<'de> Visitor<'de> for StrictVisitor {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
     }
 
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn value(&mut self) -> Result<Value, FormatError> {
+        self.space();
+        match self.peek() {
+            Some(b'{') => self.nested(Self::object),
+            Some(b'[') => self.nested(Self::array),
+            Some(b'"') => self.string().map(Value::String),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            _ => self.word(),
+        }
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
+    fn word(&mut self) -> Result<Value, FormatError> {
+        let rest = &self.text.as_bytes()[self.at..];
+        for (word, value) in
+            [("null", Value::Null), ("true", Value::Bool(true)), ("false", Value::Bool(false))]
+        {
+            if rest.starts_with(word.as_bytes()) {
+                self.at += word.len();
+                return Ok(value);
+            }
+        }
+        Err(self.fault("a value"))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
+    /// The inside of an array or object. Recursion ends at the format's limit.
+    fn nested(
+        &mut self,
+        inside: fn(&mut Self) -> Result<Value, FormatError>,
+    ) -> Result<Value, FormatError> {
+        self.depth += 1;
+        if self.depth > MAX_JSON_DEPTH {
+            return Err(self.fault(&format!("nesting of at most {MAX_JSON_DEPTH}")));
+        }
+        self.at += 1;
+        let value = inside(self)?;
+        self.depth -= 1;
+        Ok(value)
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Value, A::Error> {
+    fn array(&mut self) -> Result<Value, FormatError> {
         let mut items = Vec::new();
-        while let Some(Strict(item)) = sequence.next_element()? {
-            items.push(item);
+        self.space();
+        if self.take(b']') {
+            return Ok(Value::Array(items));
         }
-        Ok(Value::Array(items))
+        loop {
+            items.push(self.value()?);
+            self.space();
+            if self.take(b']') {
+                return Ok(Value::Array(items));
+            }
+            if !self.take(b',') {
+                return Err(self.fault("a comma or the array's end"));
+            }
+        }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+    fn object(&mut self) -> Result<Value, FormatError> {
         let mut map = Map::new();
-        while let Some(key) = entries.next_key::<String>()? {
-            if map.contains_key(&key) {
-                return Err(de::Error::custom(format!("{DUPLICATE}{key}")));
-            }
-            let Strict(value) = entries.next_value()?;
-            map.insert(key, value);
+        self.space();
+        if self.take(b'}') {
+            return Ok(Value::Object(map));
         }
-        Ok(Value::Object(map))
+        loop {
+            self.space();
+            if self.peek() != Some(b'"') {
+                return Err(self.fault("a key"));
+            }
+            let name = self.string()?;
+            if map.contains_key(&name) {
+                return Err(FormatError::Duplicate { what: "key", name });
+            }
+            self.space();
+            if !self.take(b':') {
+                return Err(self.fault("a colon"));
+            }
+            let value = self.value()?;
+            map.insert(name, value);
+            self.space();
+            if self.take(b'}') {
+                return Ok(Value::Object(map));
+            }
+            if !self.take(b',') {
+                return Err(self.fault("a comma or the object's end"));
+            }
+        }
+    }
+
+    fn string(&mut self) -> Result<String, FormatError> {
+        self.at += 1;
+        let mut out = String::new();
+        loop {
+            let start = self.at;
+            while matches!(self.peek(), Some(byte) if byte >= 0x20 && byte != b'"' && byte != b'\\')
+            {
+                self.at += 1;
+            }
+            // From behind an ASCII character to one, or to the end: both are edges of characters.
+            out.push_str(&self.text[start..self.at]);
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(out);
+                }
+                Some(b'\\') => {
+                    self.at += 1;
+                    out.push(self.escape()?);
+                }
+                _ => return Err(self.fault("the rest of the string, control characters escaped,")),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<char, FormatError> {
+        let character = match self.peek() {
+            Some(byte @ (b'"' | b'\\' | b'/')) => char::from(byte),
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => {
+                self.at += 1;
+                return self.unicode();
+            }
+            _ => return Err(self.fault("one of the escapes of JSON")),
+        };
+        self.at += 1;
+        Ok(character)
+    }
+
+    fn unicode(&mut self) -> Result<char, FormatError> {
+        let first = self.unit()?;
+        let mut code = first;
+        if (0xd800..0xdc00).contains(&first) && self.take(b'\\') && self.take(b'u') {
+            let second = self.unit()?;
+            if (0xdc00..0xe000).contains(&second) {
+                code = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+            }
+        }
+        // A surrogate that is left alone is no character.
+        char::from_u32(code).ok_or_else(|| self.fault("the other half of a character"))
+    }
+
+    fn unit(&mut self) -> Result<u32, FormatError> {
+        let mut unit = 0;
+        for _ in 0..4 {
+            let digit = self.peek().and_then(|byte| char::from(byte).to_digit(16));
+            unit = unit << 4 | digit.ok_or_else(|| self.fault("a hexadecimal digit"))?;
+            self.at += 1;
+        }
+        Ok(unit)
+    }
+
+    fn digits(&mut self) -> Result<(), FormatError> {
+        if !matches!(self.peek(), Some(b'0'..=b'9')) {
+            return Err(self.fault("a digit"));
+        }
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<Value, FormatError> {
+        let start = self.at;
+        self.take(b'-');
+        // A zero stands alone; what follows it is refused by whoever comes next.
+        if !self.take(b'0') {
+            self.digits()?;
+        }
+        let mut integer = true;
+        if self.take(b'.') {
+            integer = false;
+            self.digits()?;
+        }
+        if self.take(b'e') || self.take(b'E') {
+            integer = false;
+            let _sign = self.take(b'+') || self.take(b'-');
+            self.digits()?;
+        }
+        let token = &self.text[start..self.at];
+        let value = if integer && token != "-0" {
+            token.parse::<i64>().ok().map(Value::from)
+        } else {
+            token.parse::<f64>().ok().filter(|value| value.is_finite()).map(Value::from)
+        };
+        value.ok_or_else(|| FormatError::Json {
+            problem: format!(
+                "the number at byte {start} is outside of what 64 bits hold{}",
+                if integer { ", -2^63..2^63" } else { "" }
+            ),
+        })
     }
 }
 
@@ -246,6 +341,56 @@ mod tests {
     fn canonical_text_sorts_keys() {
         let value = parse(r#"{"b": [1, 2.5], "a": {"é": null, "d": "x\n"}}"#.as_bytes()).unwrap();
         assert_eq!(to_canonical(&value), r#"{"a":{"d":"x\n","é":null},"b":[1,2.5]}"#);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_is_taken_is_what_serde_json_takes_too(
+            text in r#"([\[\]{},: ]|"[a\\u0d8c"]{0,6}"|-?[0-9]{0,3}|[.eE+]|true|null|"a":|NaN){0,14}"#
+        ) {
+            if let Ok(value) = parse(text.as_bytes()) {
+                proptest::prop_assert_eq!(serde_json::from_str::<Value>(&text).ok(), Some(value));
+            } else if let Ok(value) = serde_json::from_str::<Value>(&text) {
+                // Ours is stricter in two ways only, and these texts have no large integers.
+                let duplicate = matches!(parse(text.as_bytes()), Err(FormatError::Duplicate { .. }));
+                proptest::prop_assert!(duplicate || depth(&value) > MAX_JSON_DEPTH, "{}", text);
+            }
+        }
+
+        #[test]
+        fn numbers_are_read_exactly(number in proptest::prelude::any::<f64>(), integer in proptest::prelude::any::<i64>()) {
+            if number.is_finite() {
+                for text in [format!("{number:?}"), format!("{number:e}"), format!("{number:.17e}")] {
+                    let found = parse(text.as_bytes()).unwrap();
+                    if found.is_f64() {
+                        proptest::prop_assert_eq!(found.as_f64().unwrap().to_bits(), number.to_bits());
+                    }
+                }
+            }
+            proptest::prop_assert_eq!(parse(integer.to_string().as_bytes()).unwrap().as_i64(), Some(integer));
+        }
+    }
+
+    #[test]
+    fn characters_are_whole() {
+        assert_eq!(parse(br#""\ud83d\ude00\u00e9\/""#).unwrap(), "\u{1f600}\u{e9}/");
+        for bad in [
+            r#""\ud83d""#,
+            r#""\ud83d\u0041""#,
+            r#""\ude00""#,
+            r#""\ud83d\\ude00""#,
+            r#""\u12g4""#,
+            r#""\é""#,
+            "\"\u{1}\"",
+        ] {
+            assert!(matches!(parse(bad.as_bytes()), Err(FormatError::Json { .. })), "{bad}");
+        }
+    }
+
+    #[test]
+    fn minus_0_is_no_integer() {
+        let value = parse(b"-0").unwrap();
+        assert!(value.as_u64().is_none() && value.as_f64().unwrap().is_sign_negative());
     }
 
     #[test]

@@ -60,8 +60,3 @@ pub(crate) fn product(factors: impl Iterator<Item = u64> + Clone) -> Option<u64>
     let mut factors = factors;
     factors.try_fold(1u64, u64::checked_mul).filter(|&n| n <= i64::MAX as u64)
 }
-
-/// The smallest multiple of `alignment` (a power of two) that is at least `offset`, or `None` beyond 2^64.
-pub(crate) fn align_up(offset: u64, alignment: u64) -> Option<u64> {
-    offset.checked_next_multiple_of(alignment)
-}

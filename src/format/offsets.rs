@@ -106,8 +106,8 @@ fn bad_range(
 
 /// A whole table, borrowed.
 ///
-/// Nothing about the entries is known to be true until [`check`](Offsets::check) has passed over all of them;
-/// [`range`](Offsets::range) checks the two it reads.
+/// Nothing about the entries is known to be true until [`Dataset::verify`](crate::Dataset::verify) has passed over all of
+/// them; [`range`](Offsets::range) checks the two it reads.
 #[derive(Debug, Clone, Copy)]
 pub struct Offsets<'a> {
     table: &'a [u8],

@@ -40,7 +40,7 @@ pub use whole::OwnedTensor;
 use crate::error::{Error, Result};
 use crate::format::directory::Directory;
 use crate::format::header::Header;
-use crate::format::{Schema, json};
+use crate::format::{Schema, VERSION_MAJOR, json};
 use crate::storage::{Access, Backing, MemoryUse, Storage};
 
 /// What all clones and views of a dataset share.
@@ -246,6 +246,11 @@ impl Dataset {
     /// What tells this file from any other.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.inner.header)
+    }
+
+    /// The version of the format that the file was written in, major and minor.
+    pub fn format_version(&self) -> (u16, u16) {
+        (VERSION_MAJOR, self.inner.header.minor)
     }
 
     /// What every section starts at a multiple of.

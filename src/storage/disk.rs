@@ -50,6 +50,19 @@ pub trait Disk: fmt::Debug + Send + Sync {
         }
     }
 
+    /// Asks the system to begin writing a range out, and does not wait for it. A hint: there is nothing to fail.
+    fn write_back(&self, file: &File, offset: u64, len: u64) {
+        // sync_file_range would say just this, but no safe crate offers it. This starts the writing too, and drops only
+        // what is written out already.
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        if let Some(len) = std::num::NonZeroU64::new(len) {
+            let _refused =
+                rustix::fs::fadvise(file, offset, Some(len), rustix::fs::Advice::DontNeed);
+        }
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        let _ = (file, offset, len);
+    }
+
     /// Makes a file shorter, or longer by a hole.
     ///
     /// # Errors

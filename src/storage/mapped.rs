@@ -348,7 +348,7 @@ impl TouchedPages {
         });
     }
 
-    #[cfg_attr(not(unix), expect(dead_code, reason = "pages are given back on unix only"))]
+    #[cfg_attr(not(unix), allow(dead_code, reason = "pages are given back on unix only"))]
     fn unset(&self, range: &Range<u64>) {
         self.for_each_word(range, |_, word, mask| {
             if word.load(Ordering::Relaxed) & mask != 0 {
@@ -775,6 +775,34 @@ mod tests {
         assert!(!waited_too_often(1_008));
         assert!(waited_too_often(1_017));
         assert!(!waited_too_often(1_017));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn evicted_pages_are_noticed() {
+        let (_folder, path) = file_of(2000);
+        let storage = map(&path);
+        let inner = mapped(&storage);
+        let page = page_size();
+        let at = |i: u64| i * page..i * page + 1;
+        (0..2000).for_each(|i| storage.touch(std::slice::from_ref(&at(i))));
+        // As the kernel does when it needs memory: the pages go, the bits stay.
+        inner.file.file().sync_all().unwrap();
+        // SAFETY: as in `release`: these pages have no content but the file's.
+        unsafe { inner.map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) }.unwrap();
+        rustix::fs::fadvise(inner.file.file(), 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        if storage.memory().resident_bytes != Some(0) {
+            return; // A filesystem without a cache to drop (tmpfs).
+        }
+        let mut sum = 0;
+        for i in 1..1200 {
+            storage.touch(std::slice::from_ref(&at(i)));
+            sum += u64::from(storage.as_slice().unwrap()[(i * page) as usize]);
+            if !inner.touched.has(&at(1999)) {
+                break;
+            }
+        }
+        assert!(sum > 0 && !inner.touched.has(&at(1999)), "the bits were never cleared");
     }
 
     #[test]

@@ -128,6 +128,18 @@ impl PendingFile {
         &self.disk
     }
 
+    /// Begins anew with an empty file, and gives the one so far back, which has no name any more.
+    ///
+    /// # Errors
+    ///
+    /// As for [`create`](PendingFile::create). This file stays as it was then.
+    pub fn renew(&mut self) -> Result<File> {
+        let fresh = Self::create_on(self.disk.clone(), &self.named, self.mode)?;
+        let old = std::mem::replace(self, fresh);
+        // Its name goes with `old.temp`; a file that is open does not mind.
+        Ok(old.file)
+    }
+
     /// Gives the file its name: afterwards it is there, complete, and stays after a loss of power.
     ///
     /// # Errors

@@ -7,7 +7,8 @@
 
 #![forbid(unsafe_code)]
 
-use super::spool::{SlotId, Spool};
+use super::Spool;
+use super::spool::SlotId;
 use crate::error::Result;
 use crate::format::OffsetWidth;
 
@@ -24,7 +25,7 @@ const COPY: usize = 64 * 1024;
 impl GrowingTable {
     pub(super) fn new(spool: &mut Spool) -> Self {
         let width = OffsetWidth::U32;
-        GrowingTable { slot: spool.add_slot(width.size()), width }
+        GrowingTable { slot: spool.add_slot(width.size(), None), width }
     }
 
     #[inline]
@@ -42,7 +43,7 @@ impl GrowingTable {
     }
 
     fn widen(&mut self, spool: &mut Spool) -> Result<()> {
-        let wide = spool.add_slot(OffsetWidth::U64.size());
+        let wide = spool.add_slot(OffsetWidth::U64.size(), None);
         let mut out = Vec::with_capacity(2 * COPY);
         for_chunks(spool, self.slot, |spool, chunk| {
             out.clear();
@@ -51,13 +52,13 @@ impl GrowingTable {
             }
             spool.append(wide, &out)
         })?;
-        spool.abandon(self.slot)?;
+        spool.abandon(self.slot);
         *self = GrowingTable { slot: wide, width: OffsetWidth::U64 };
         Ok(())
     }
 
     fn duplicate(&self, spool: &mut Spool) -> Result<Self> {
-        let slot = spool.add_slot(self.width.size());
+        let slot = spool.add_slot(self.width.size(), None);
         for_chunks(spool, self.slot, |spool, chunk| spool.append(slot, chunk))?;
         Ok(GrowingTable { slot, width: self.width })
     }

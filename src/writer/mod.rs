@@ -23,17 +23,18 @@ use infer::Inferred;
 use lengths::{GrowingTable, LengthTables, Lengths};
 pub use options::{WriterOptions, WriterProgress};
 pub use sample::NewSample;
-pub use spool::Strategy;
-use spool::{Laid, SlotId, Spool};
+use spool::{LaidOut, SlotId};
+pub use spool::{Strategy, Taken};
 use statistics::{LengthStatistics, ValueStatistics};
+
+/// Statistics are gathered from samples, not from the slots' bytes, which also hold the zeros of absent values.
+type Spool = spool::Spool<()>;
 
 use crate::error::{Error, Result};
 use crate::format::directory::{AttributeEntry, AxisEntry, AxisLengths, Directory, Section, Table};
 use crate::format::header::Header;
-use crate::format::{
-    Attribute, DType, MAX_DIRECTORY_BYTES, OffsetWidth, Schema, VERSION_MINOR, Value, json,
-};
-use crate::storage::Publish;
+use crate::format::{Attribute, DType, MAX_DIRECTORY_BYTES, Schema, VERSION_MINOR, Value, json};
+use crate::storage::{PendingFile, Publish};
 
 /// What [`Writer::finish`] has made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,9 +47,11 @@ pub struct Summary {
     /// Its length in bytes.
     pub file_bytes: u64,
     /// How the sections were joined.
-    pub strategy: Strategy,
-    /// Why another way was not taken, where it was tried or ruled out.
-    pub strategy_reason: String,
+    pub taken: Taken,
+    /// Why no better way was taken, if so.
+    pub reason: Option<String>,
+    /// Bytes that went to the disk, second copies included.
+    pub bytes_written: u64,
 }
 
 /// Writes samples to a new file, in bounded memory, without knowing their number or sizes beforehand.
@@ -191,7 +194,7 @@ impl Writer {
         match schema {
             Some(schema) => writer.body = Some(writer.begin(schema, None)?),
             // Find out now, not at the first sample, that the file can never be published.
-            None => spool::probe(path, mode)?,
+            None => drop(PendingFile::create(path, mode)?),
         }
         Ok(writer)
     }
@@ -235,13 +238,13 @@ impl Writer {
                 0
             };
             attributes.push(AttributeState {
-                data: spool.add_slot(attribute.stored_dtype().size()),
+                data: spool.add_slot(attribute.stored_dtype().size(), None),
                 offsets: stream(attribute.needs_own_offsets()),
                 bytes: stream(string),
                 ends: (string && !attribute.shape().is_empty())
                     .then(|| GrowingTable::new(&mut spool)),
                 validity: attribute.is_optional().then(|| Bits {
-                    slot: spool.add_slot(1),
+                    slot: spool.add_slot(1, None),
                     byte: 0,
                     filled: 0,
                 }),
@@ -360,20 +363,19 @@ impl Writer {
                 ),
             ));
         }
-        let directory_crc = crc32fast::hash(&directory_bytes);
-        let (checksums_offset, checksums_length, checksums_crc) = laid.checksums();
+        let checksums = laid.layout().checksums;
         let published = laid.finish(&directory_bytes, |places| {
             Header {
                 minor: VERSION_MINOR,
                 file_length: places.file_length,
                 samples,
-                directory_offset: places.directory_offset,
-                directory_length: directory_bytes.len() as u64,
+                directory_offset: places.directory.offset,
+                directory_length: places.directory.length,
                 directory_copy_offset: places.directory_copy_offset,
-                directory_crc,
-                checksums_offset,
-                checksums_length,
-                checksums_crc,
+                directory_crc: places.directory.crc32,
+                checksums_offset: checksums.offset,
+                checksums_length: checksums.length,
+                checksums_crc: checksums.crc32,
             }
             .to_bytes()
         })?;
@@ -381,8 +383,9 @@ impl Writer {
             path: self.target,
             samples,
             file_bytes: published.file_length,
-            strategy: published.strategy,
-            strategy_reason: published.reason,
+            taken: published.taken,
+            reason: published.reason,
+            bytes_written: published.bytes_written,
         })
     }
 }
@@ -485,7 +488,7 @@ impl Body {
         alignment: u64,
         gather: bool,
         metadata: Map<String, Json>,
-    ) -> Result<(Laid, Directory)> {
+    ) -> Result<(LaidOut, Directory)> {
         for state in &mut self.attributes {
             if let Some(validity) = &mut state.validity {
                 validity.flush(&mut self.spool)?;
@@ -494,8 +497,11 @@ impl Body {
         let statistics = if gather { Some(self.write_statistics()?) } else { None };
         let Body { spool, schema, attributes, lengths, .. } = self;
         let laid = spool.lay_out()?;
+        let layout = laid.layout();
+        let section_of =
+            |slot: SlotId| layout.section_of(slot).expect("the slot was not abandoned");
         let table = |table: &GrowingTable| Table {
-            section: laid.section(table.slot()),
+            section: section_of(table.slot()),
             width: table.width(),
         };
         let stream_table = |stream: usize| match lengths.stream(stream).1 {
@@ -522,23 +528,23 @@ impl Body {
             .map(|(attribute, state)| AttributeEntry {
                 attribute: attribute.clone(),
                 total: state.total,
-                data: laid.section(state.data),
+                data: section_of(state.data),
                 offsets: state.offsets.map(stream_table),
                 bytes: state.bytes.map(stream_table),
                 ends: state.ends.as_ref().map(table),
-                validity: state.validity.as_ref().map(|bits| laid.section(bits.slot)),
+                validity: state.validity.as_ref().map(|bits| section_of(bits.slot)),
             })
             .collect();
-        let sections = laid
-            .sections()
+        let sections = layout
+            .sections
             .iter()
             .map(|section| Section {
                 offset: section.offset,
                 length: section.length,
-                crc: section.crc,
+                crc: section.crc32,
             })
             .collect();
-        let statistics = statistics.map(|slot| laid.section(slot));
+        let statistics = statistics.map(section_of);
         let directory = Directory {
             alignment,
             sections,
@@ -562,7 +568,7 @@ impl Body {
             axes.insert(axis.clone(), statistics.to_json());
         }
         let text = json::to_canonical(&json!({ "attributes": attributes, "axes": axes }));
-        let slot = self.spool.add_slot(1);
+        let slot = self.spool.add_slot(1, None);
         self.spool.append(slot, text.as_bytes())?;
         Ok(slot)
     }
@@ -586,6 +592,3 @@ impl fmt::Debug for Writer {
             .finish_non_exhaustive()
     }
 }
-
-// `OffsetWidth` is named in the tables' JSON; keep the two spellings from drifting apart.
-const _: () = assert!(OffsetWidth::U32.size() == 4 && OffsetWidth::U64.size() == 8);
