@@ -6,6 +6,7 @@
 // Not `forbid`, which could not be lifted for the one module that declares `Dataset::map`.
 #![deny(unsafe_code)]
 
+mod access;
 mod contents;
 mod harm;
 #[expect(
@@ -26,9 +27,10 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+pub(crate) use access::{DiskUse, disk_use};
 pub(crate) use harm::merge as merge_ranges;
 pub use open::Fingerprint;
-use plan::Plans;
+pub(crate) use plan::{AxisPlan, PlanDim, Plans, Start, TablePlan};
 pub use sample::{Sample, SampleBuf};
 pub use statistics::{AttributeStatistics, LengthStatistics, Statistics, ValueStatistics};
 use subset::Rows;
