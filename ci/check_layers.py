@@ -57,7 +57,7 @@ ONLY_IN: dict[str, str] = {"memmap2": "storage"}
 UNSAFE_FILES: dict[str, str] = {
     "src/storage/mapped.rs": "makes the mapping",
     "src/reader/map.rs": "declares `Dataset::map`, whose promise it hands to storage/mapped.rs",
-    "cli/src/map.rs": "gives that promise for the file named on the command line",
+    "cli/src/map.rs": "gives that promise for the demo's own files",
     "python/src/buffer.rs": "the buffer edge, and the mapped open of Python",
 }
 CHECKED_ROOTS = ("src", "cli/src", "python/src")

@@ -2,13 +2,17 @@
 
 #![forbid(unsafe_code)]
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// What is done within this time shows no bar: it would only flicker.
+const PATIENCE: Duration = Duration::from_millis(300);
 
 /// A bar that disappears when it is done.
 pub(crate) struct Progress {
     bar: ProgressBar,
+    started: Instant,
 }
 
 impl Progress {
@@ -16,7 +20,7 @@ impl Progress {
     pub(crate) fn bytes(doing: &'static str) -> Self {
         Self::new(
             doing,
-            "{msg} [{bar:30}] {percent:>3}%  {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left",
+            "{msg} [{bar:30}] {percent:>3}%  {decimal_bytes} of {decimal_total_bytes}, {decimal_bytes_per_sec}, {eta} left",
         )
     }
 
@@ -27,17 +31,19 @@ impl Progress {
 
     fn new(doing: &'static str, template: &str) -> Self {
         // Draws nothing unless stderr is a terminal.
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
+        let target = ProgressDrawTarget::stderr_with_hz(10);
         let style = ProgressStyle::with_template(template)
             .unwrap_or_else(|_| ProgressStyle::default_bar())
             .progress_chars("=> ");
-        bar.set_style(style);
-        bar.set_message(doing);
-        Progress { bar }
+        let bar = ProgressBar::with_draw_target(None, target).with_style(style).with_message(doing);
+        Progress { bar, started: Instant::now() }
     }
 
-    /// This much of the whole is done. When all is, what remains (syncing, renaming) has no measure.
+    /// This much of the whole is done.
     pub(crate) fn set(&self, done: u64, total: u64) {
+        if self.started.elapsed() < PATIENCE {
+            return;
+        }
         if self.bar.length() != Some(total) {
             self.bar.set_length(total);
         }
@@ -46,10 +52,10 @@ impl Progress {
 
     /// What is done now has no measure.
     pub(crate) fn then(&self, doing: &'static str) {
-        self.bar.set_message(doing);
         if let Ok(style) = ProgressStyle::with_template("{msg} {spinner} {elapsed}") {
             self.bar.set_style(style);
         }
+        self.bar.set_message(doing);
         self.bar.enable_steady_tick(Duration::from_millis(100));
     }
 }
