@@ -1,5 +1,7 @@
 //! Whatever the way, the file is the one that a plain layout in memory gives.
 
+#![forbid(unsafe_code)]
+
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
