@@ -177,10 +177,19 @@ impl Plans {
     ) -> Result<Range<u64>> {
         let width = table.width.size();
         let at = table.at + index * width as u64;
-        // The table was proved to hold samples + 1 entries within the file, and `index` to be a sample.
-        let mut entries = [0; 16];
-        fetch(storage, at, &mut entries[..2 * width])?;
-        let (start, end) = (table.width.get(&entries, 0), table.width.get(&entries, 1));
+        // The table was proved to hold samples + 1 entries within the file, and `index` to be a sample. Entries that are in
+        // memory are read where they are: a copy of so few bytes would cost more than the rest of this function.
+        let (start, end) = match storage.as_slice() {
+            Some(file) => {
+                let entries = &file[at as usize..][..2 * width];
+                (table.width.get(entries, 0), table.width.get(entries, 1))
+            }
+            None => {
+                let mut entries = [0; 16];
+                storage.read_exact_at(at, &mut entries[..2 * width])?;
+                (table.width.get(&entries, 0), table.width.get(&entries, 1))
+            }
+        };
         checked_range(name, index, start, end, table.total)
             .map_err(|fault| fault.at(storage.path()))
     }
