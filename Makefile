@@ -18,8 +18,8 @@ help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
 
 demo: ## import real molecules and graphs, verify them, compare the three backings
-	cargo build $(CARGO_FLAGS) --release -p fencepost-cli
-	@cargo run $(CARGO_FLAGS) --release --quiet -p fencepost-cli -- demo --data examples/data
+	cargo build $(CARGO_FLAGS) --profile demo --no-default-features -p fencepost-cli
+	@cargo run $(CARGO_FLAGS) --profile demo --no-default-features --quiet -p fencepost-cli -- demo --data examples/data
 
 test: ## all tests: Rust, documentation, examples, then the reference reader in Python
 	@ci/test.sh rust

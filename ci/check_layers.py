@@ -21,10 +21,11 @@ from pathlib import Path
 
 # Module -> modules that it may use. ARCHITECTURE.md draws the same picture.
 ARROWS: dict[str, set[str]] = {
-    "error": {"format"},  # only what ERROR_MAY_NAME says
+    "error": {"format"},  # only what ONLY_NAMES says
     "aligned": set(),  # memory for bytes that are looked at as values; knows nobody
     "format": {"error"},
     "storage": {"aligned", "error"},
+    "plan": {"storage", "error"},  # likewise
     "writer": {"format", "storage", "aligned", "error"},
     "reader": {"format", "storage", "aligned", "error"},
     "salvage": {"reader", "writer", "format", "storage", "error"},
@@ -32,8 +33,12 @@ ARROWS: dict[str, set[str]] = {
     "loader": {"batch", "reader", "error"},
     "convert": {"writer", "reader", "format", "error"},
 }
-# The error type names dtypes in its messages; anything more would make a circle of two modules.
-ERROR_MAY_NAME = {("format", "DType"), ("format", "dtype", "DType")}
+# Arrows that carry one name only. The error type names dtypes in its messages, where more would make a circle of two
+# modules; advice names backings, and has no business with bytes.
+ONLY_NAMES: dict[tuple[str, str], set[tuple[str, ...]]] = {
+    ("error", "format"): {("format", "DType"), ("format", "dtype", "DType")},
+    ("plan", "storage"): {("storage", "Backing"), ("storage", "store", "Backing")},
+}
 
 # What a layer must not know, beside our own modules: first path segments, or std and one segment.
 FOREIGN: dict[str, set[str]] = {
@@ -52,7 +57,7 @@ ONLY_IN: dict[str, str] = {"memmap2": "storage"}
 UNSAFE_FILES: dict[str, str] = {
     "src/storage/mapped.rs": "makes the mapping",
     "src/reader/map.rs": "declares `Dataset::map`, whose promise it hands to storage/mapped.rs",
-    "cli/src/map.rs": "gives that promise for the file named on the command line",
+    "cli/src/map.rs": "gives that promise for the demo's own files",
     "python/src/buffer.rs": "the buffer edge, and the mapped open of Python",
 }
 CHECKED_ROOTS = ("src", "cli/src", "python/src")
@@ -305,10 +310,11 @@ def check_arrows(root: Path) -> list[str]:
             elif to not in ARROWS[top]:
                 may = ", ".join(sorted(ARROWS[top])) or "nothing"
                 faults.append(f"{where}: backward arrow {top} -> {to} (`{'::'.join(path)}`): {top} may use {may}")
-            elif top == "error":
+            elif names := ONLY_NAMES.get((top, to)):
                 full = target if target[0] in ARROWS else (to, *target)
-                if tuple(p for p in full if p != "self") not in ERROR_MAY_NAME:
-                    faults.append(f"{where}: error may name format::DType only, not `{'::'.join(full)}`")
+                if tuple(p for p in full if p != "self") not in names:
+                    only = "::".join(min(names, key=len))
+                    faults.append(f"{where}: {top} may name {only} only, not `{'::'.join(full)}`")
     return faults
 
 

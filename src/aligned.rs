@@ -26,6 +26,16 @@ impl AlignedBytes {
         AlignedBytes { blocks: Vec::new(), len: 0 }
     }
 
+    /// Zeros, with room for `len` bytes and no more touched than the allocator does.
+    pub(crate) fn zeroed(len: usize) -> Self {
+        AlignedBytes { blocks: bytemuck::zeroed_vec(len.div_ceil(ALIGNMENT)), len }
+    }
+
+    /// Bytes that it can have without growing.
+    pub(crate) fn room(&self) -> usize {
+        self.blocks.len() * ALIGNMENT
+    }
+
     /// Number of bytes.
     pub fn len(&self) -> usize {
         self.len

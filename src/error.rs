@@ -162,6 +162,36 @@ pub enum Error {
         /// Why not, and what to do instead.
         problem: Box<str>,
     },
+    /// One sample kept a batch from being made.
+    #[error("sample {sample} cannot be batched: {source}")]
+    BatchSample {
+        /// Its index, as it was asked for.
+        sample: u64,
+        /// What is wrong with it.
+        source: Box<Error>,
+    },
+    /// A thread of a loader panicked. It is a bug in this library.
+    #[error("a thread of the loader panicked at batch {batch}: {message}; please report it")]
+    LoaderPanic {
+        /// Number of the batch in its epoch.
+        batch: u64,
+        /// What the panic said.
+        message: Box<str>,
+    },
+    /// A saved state does not belong to this loader.
+    #[error(
+        "the saved state does not fit this loader: {what} was {saved}, is {current} here; {advice}"
+    )]
+    LoaderState {
+        /// The part that differs.
+        what: &'static str,
+        /// Its value in the saved state.
+        saved: Box<str>,
+        /// Its value here.
+        current: Box<str>,
+        /// What to do.
+        advice: &'static str,
+    },
     /// A source file of an importer is malformed.
     #[error("{}: {place}: expected {expected}, found {found}", path.display())]
     Convert {

@@ -51,6 +51,7 @@
 //! - Write: [`Writer`], [`WriterOptions`], [`NewSample`].
 //! - Read: [`Dataset`] ([`load`](Dataset::load), [`map`](Dataset::map), [`open`](Dataset::open)), [`Sample`],
 //!   [`SampleBuf`], [`TensorView`], [`StringsView`], [`Offsets`].
+//! - Batch: [`Collator`], [`Batch`], [`Sampler`], [`Loader`].
 //! - Check and mend: [`Dataset::verify`], [`salvage`].
 //! - Below: [`storage`] (bytes by position, and how a new file gets its name), [`mod@format`] (the constants of the
 //!   format), [`mod@error`].
@@ -70,19 +71,30 @@
 #![deny(unsafe_code)]
 
 mod aligned;
+mod batch;
 pub mod convert;
 pub mod error;
 pub mod format;
+mod loader;
+pub mod plan;
 mod reader;
 mod salvage;
 pub mod storage;
 mod writer;
 
 pub use aligned::AlignedBytes;
+pub use batch::{
+    Batch, BatchLayout, BatchSink, BatchStrings, Buffer, BufferPool, Collator, CollatorBuilder,
+    Field, FieldLayout, Role,
+};
 pub use error::{Error, FormatError, Result, SampleError};
 pub use format::{
     Attribute, DType, Dim, Element, F8E4M3, F8E5M2, Increment, OffsetWidth, Offsets, Schema,
     SchemaBuilder, Shape, StringsView, TensorView, Value,
+};
+pub use loader::{
+    Epoch, Loader, LoaderBuilder, LoaderIter, Metrics, OnError, Oversize, Sampler, SamplerBuilder,
+    Skipped, Tail,
 };
 pub use reader::{
     AttributeStatistics, BadBlock, Dataset, Fingerprint, LengthStatistics, OwnedTensor, Sample,

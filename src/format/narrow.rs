@@ -31,7 +31,7 @@ pub(crate) fn is_legal(stored: DType, logical: DType) -> bool {
 }
 
 /// One exact conversion upwards, and back where the bits allow it.
-trait Narrow<S>: Sized {
+pub(crate) trait Narrow<S>: Sized {
     fn widen(stored: S) -> Self;
     fn narrow(self) -> Option<S>;
 }
@@ -228,7 +228,7 @@ macro_rules! pairs {
         }
     }};
 }
-use pairs;
+pub(crate) use pairs;
 
 #[cfg(test)]
 mod tests {

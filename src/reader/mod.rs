@@ -6,6 +6,7 @@
 // Not `forbid`, which could not be lifted for the one module that declares `Dataset::map`.
 #![deny(unsafe_code)]
 
+mod access;
 mod contents;
 mod harm;
 #[expect(
@@ -26,9 +27,10 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+pub(crate) use access::{DiskUse, disk_use};
 pub(crate) use harm::merge as merge_ranges;
 pub use open::Fingerprint;
-use plan::Plans;
+pub(crate) use plan::{AxisPlan, PlanDim, Plans, Start, TablePlan};
 pub use sample::{Sample, SampleBuf};
 pub use statistics::{AttributeStatistics, LengthStatistics, Statistics, ValueStatistics};
 use subset::Rows;
@@ -38,7 +40,7 @@ pub use whole::OwnedTensor;
 use crate::error::{Error, Result};
 use crate::format::directory::Directory;
 use crate::format::header::Header;
-use crate::format::{Schema, json};
+use crate::format::{Schema, VERSION_MAJOR, json};
 use crate::storage::{Access, Backing, MemoryUse, Storage};
 
 /// What all clones and views of a dataset share.
@@ -244,6 +246,11 @@ impl Dataset {
     /// What tells this file from any other.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.inner.header)
+    }
+
+    /// The version of the format that the file was written in, major and minor.
+    pub fn format_version(&self) -> (u16, u16) {
+        (VERSION_MAJOR, self.inner.header.minor)
     }
 
     /// What every section starts at a multiple of.

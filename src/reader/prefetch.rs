@@ -134,7 +134,7 @@ impl Dataset {
 }
 
 /// Hands the ranges on in file order, in which the kernel and the disk serve them best.
-fn ask(inner: &Inner, ranges: &mut Vec<Range<u64>>) {
+pub(super) fn ask(inner: &Inner, ranges: &mut Vec<Range<u64>>) {
     ranges.retain(|range| !range.is_empty());
     ranges.sort_unstable_by_key(|range| range.start);
     inner.storage.prefetch(ranges);

@@ -429,8 +429,19 @@ fn waited_too_often(faults: i64) -> bool {
     })
 }
 
-/// How many times this thread has waited for the disk in a page fault (on systems that count by process: the process).
-fn major_faults() -> Option<i64> {
+/// What this thread has waited for and read so far (on systems that count by process: the process).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct DiskUse {
+    /// Page faults that had to wait for the disk.
+    pub major_faults: u64,
+    /// Blocks of 512 bytes that this thread had the disk read, by faults, reads or requests to read ahead. Bytes that
+    /// were in the page cache count nothing, and so this tells a cold file from a warm one at the price of one system
+    /// call for as many ranges as one likes. 0 on systems and filesystems that do not count.
+    pub blocks_read: u64,
+}
+
+/// See [`DiskUse`]. Takes about a third of a microsecond.
+pub(crate) fn disk_use() -> Option<DiskUse> {
     #[cfg(unix)]
     {
         #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
@@ -446,11 +457,19 @@ fn major_faults() -> Option<i64> {
         }
         // SAFETY: `rusage` has integer fields only, for which every bit pattern is valid, and all of it was zeroed.
         let usage = unsafe { usage.assume_init() };
-        #[allow(clippy::useless_conversion, reason = "a long has 32 bits on some hosts")]
-        Some(i64::from(usage.ru_majflt))
+        // Counters; a long that is negative after all counts as 0.
+        Some(DiskUse {
+            major_faults: u64::try_from(usage.ru_majflt).unwrap_or(0),
+            blocks_read: u64::try_from(usage.ru_inblock).unwrap_or(0),
+        })
     }
     #[cfg(not(unix))]
     None
+}
+
+/// How many times this thread has waited for the disk in a page fault.
+fn major_faults() -> Option<i64> {
+    disk_use().map(|usage| i64::try_from(usage.major_faults).unwrap_or(i64::MAX))
 }
 
 /// Bytes of a file in the page cache: see [`resident_bytes`]. Maps it for the purpose, and touches no page of the

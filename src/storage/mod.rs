@@ -28,5 +28,6 @@ mod resident;
 mod store;
 
 pub use disk::{Disk, RealDisk};
+pub(crate) use mapped::{DiskUse, disk_use};
 pub use publish::{PendingFile, Publish};
 pub use store::{Access, Backing, MemoryUse, Storage};

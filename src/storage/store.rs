@@ -228,8 +228,8 @@ impl Storage {
 
     /// Asks the kernel to read exactly these ranges, and returns at once.
     ///
-    /// Ranges are widened to pages, and those that share pages or touch are asked for together. Errors are ignored: what
-    /// is not read now is read when it is used, and a range behind the end of the file asks for nothing. Nothing
+    /// Ranges are widened to pages, and those that share pages or touch are asked for together. Errors are ignored:
+    /// what is not read now is read when it is used, and a range behind the end of the file asks for nothing. Nothing
     /// happens for resident bytes, nor where the system has no such call.
     pub fn prefetch(&self, ranges: &[Range<u64>]) {
         match &self.inner {

@@ -7,8 +7,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::Spool;
-use super::spool::SlotId;
+use super::spool::{SlotId, Spool};
 use crate::error::Result;
 use crate::format::OffsetWidth;
 
@@ -25,7 +24,7 @@ const COPY: usize = 64 * 1024;
 impl GrowingTable {
     pub(super) fn new(spool: &mut Spool) -> Self {
         let width = OffsetWidth::U32;
-        GrowingTable { slot: spool.add_slot(width.size(), None), width }
+        GrowingTable { slot: spool.add_slot(), width }
     }
 
     #[inline]
@@ -43,7 +42,7 @@ impl GrowingTable {
     }
 
     fn widen(&mut self, spool: &mut Spool) -> Result<()> {
-        let wide = spool.add_slot(OffsetWidth::U64.size(), None);
+        let wide = spool.add_slot();
         let mut out = Vec::with_capacity(2 * COPY);
         for_chunks(spool, self.slot, |spool, chunk| {
             out.clear();
@@ -58,7 +57,7 @@ impl GrowingTable {
     }
 
     fn duplicate(&self, spool: &mut Spool) -> Result<Self> {
-        let slot = spool.add_slot(self.width.size(), None);
+        let slot = spool.add_slot();
         for_chunks(spool, self.slot, |spool, chunk| spool.append(slot, chunk))?;
         Ok(GrowingTable { slot, width: self.width })
     }

@@ -23,12 +23,9 @@ use infer::Inferred;
 use lengths::{GrowingTable, LengthTables, Lengths};
 pub use options::{WriterOptions, WriterProgress};
 pub use sample::NewSample;
-use spool::{LaidOut, SlotId};
+use spool::{LaidOut, SlotId, Spool};
 pub use spool::{Strategy, Taken};
 use statistics::{LengthStatistics, ValueStatistics};
-
-/// Statistics are gathered from samples, not from the slots' bytes, which also hold the zeros of absent values.
-type Spool = spool::Spool<()>;
 
 use crate::error::{Error, Result};
 use crate::format::directory::{AttributeEntry, AxisEntry, AxisLengths, Directory, Section, Table};
@@ -238,13 +235,13 @@ impl Writer {
                 0
             };
             attributes.push(AttributeState {
-                data: spool.add_slot(attribute.stored_dtype().size(), None),
+                data: spool.add_slot(),
                 offsets: stream(attribute.needs_own_offsets()),
                 bytes: stream(string),
                 ends: (string && !attribute.shape().is_empty())
                     .then(|| GrowingTable::new(&mut spool)),
                 validity: attribute.is_optional().then(|| Bits {
-                    slot: spool.add_slot(1, None),
+                    slot: spool.add_slot(),
                     byte: 0,
                     filled: 0,
                 }),
@@ -568,7 +565,7 @@ impl Body {
             axes.insert(axis.clone(), statistics.to_json());
         }
         let text = json::to_canonical(&json!({ "attributes": attributes, "axes": axes }));
-        let slot = self.spool.add_slot(1, None);
+        let slot = self.spool.add_slot();
         self.spool.append(slot, text.as_bytes())?;
         Ok(slot)
     }

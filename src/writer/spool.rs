@@ -25,6 +25,7 @@ use self::out::Out;
 use self::sparse::{NoRoom, Sparse};
 use self::sums::{BlockSums, SideFile};
 use crate::error::{Error, Result};
+use crate::format::{ALIGNMENT_MIN, HEADER_SIZE};
 use crate::storage::{Disk, PendingFile, Publish, RealDisk};
 
 mod extents;
@@ -36,21 +37,15 @@ mod sums;
 #[cfg(test)]
 mod tests;
 
-/// Bytes of the header, and of its copy at the end of the file.
-pub(crate) const HEADER: usize = 4096;
-
-/// Alignment of the parts behind the sections.
-const PART_ALIGNMENT: u64 = 64;
-
 /// A slot's buffer is no larger than this: longer writes gain nothing.
 const MAX_QUOTA: usize = 4 << 20;
 
 /// A slot's buffer is no smaller than this, be the slots as many as they may.
 const MIN_QUOTA: usize = 64;
 
-/// Bytes that are written, hashed and observed in one go: few enough to be in the processor's cache all the while.
-/// Longer writes gain nothing and may cost, as Linux looks for as much contiguous memory (1 GiB to a plain file, seconds
-/// of processor time in six runs: 4 MiB a write 0.9 to 2.4, 1 MiB 0.6 to 2.0, 256 KiB 0.6 to 0.9, 64 KiB 0.7 to 0.8).
+/// Bytes that are written and hashed in one go: few enough to be in the processor's cache all the while.
+/// Longer writes gain nothing and may cost, as Linux looks for as much contiguous memory (1 GiB to a plain file,
+/// seconds of processor time in six runs: 4 MiB a write 0.9 to 2.4, 1 MiB 0.6 to 2.0, 256 KiB 0.6 to 0.9, 64 KiB 0.7 to 0.8).
 const PIECE: usize = 256 << 10;
 
 /// How the sections of a file are to be joined, for [`WriterOptions::strategy`](crate::WriterOptions::strategy).
@@ -114,36 +109,19 @@ impl Default for SpoolOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct SlotId(usize);
 
-/// Sees the bytes of a slot in order, whole elements at a time, while they are in the processor's cache.
-pub(crate) trait Observe {
-    /// The next bytes.
-    fn observe(&mut self, bytes: &[u8]);
-}
-
-/// Sees nothing.
-impl Observe for () {
-    fn observe(&mut self, _: &[u8]) {}
-}
-
-impl Observe for Box<dyn FnMut(&[u8]) + Send> {
-    fn observe(&mut self, bytes: &[u8]) {
-        self(bytes);
-    }
-}
-
 /// Many streams on their way into one file.
 ///
 /// After an error it is of no use: every later call says so. Dropped, it leaves nothing behind.
-pub(crate) struct Spool<O = ()> {
+pub(crate) struct Spool {
     pending: PendingFile,
     out: Out,
     alignment: u64,
     max_slots: usize,
-    /// Bytes of a slot's buffer, before they are fitted to its elements.
+    /// A slot's buffer is flushed at this length.
     quota: usize,
     strategy: Strategy,
     gap: Option<u64>,
-    slots: Vec<Slot<O>>,
+    slots: Vec<Slot>,
     place: Place,
     /// Why the way taken is not the best one.
     reason: Option<String>,
@@ -151,17 +129,13 @@ pub(crate) struct Spool<O = ()> {
     poisoned: Option<Box<str>>,
 }
 
-struct Slot<O> {
+struct Slot {
     buffer: Vec<u8>,
     /// How far the buffer may be filled without looking at anything else: its capacity, at most the quota.
     ready: usize,
-    /// The buffer is flushed at this length, a multiple of the element size.
-    quota: usize,
-    element: usize,
     /// Bytes that are on disk.
     written: u64,
     sums: BlockSums,
-    observer: Option<O>,
     abandoned: bool,
 }
 
@@ -230,7 +204,7 @@ pub(crate) struct SpoolSummary {
     pub(crate) file_length: u64,
 }
 
-impl<O: Observe> Spool<O> {
+impl Spool {
     /// Begins a file. `alignment` is a power of two of at least 64; `max_slots` is how many slots there are going to be
     /// at one time, and shares out the budget.
     pub(crate) fn create(
@@ -240,14 +214,14 @@ impl<O: Observe> Spool<O> {
         max_slots: usize,
         options: SpoolOptions,
     ) -> Result<Self> {
-        debug_assert!(alignment.is_power_of_two() && alignment >= PART_ALIGNMENT);
+        debug_assert!(alignment.is_power_of_two() && alignment >= ALIGNMENT_MIN);
         let pending = PendingFile::create_on(options.disk.clone(), target, mode)?;
         let mut spool = Self {
             out: Out::new(options.disk, target),
             pending,
             alignment,
             max_slots,
-            quota: (options.budget / max_slots.max(1)).clamp(MIN_QUOTA, MAX_QUOTA),
+            quota: quota(options.budget, max_slots),
             strategy: options.strategy,
             gap: options.gap,
             slots: Vec::new(),
@@ -263,20 +237,13 @@ impl<O: Observe> Spool<O> {
         Ok(spool)
     }
 
-    /// Begins a slot. Its observer sees multiples of `element` bytes, except for a rest at the end.
-    pub(crate) fn add_slot(&mut self, element: usize, observer: Option<O>) -> SlotId {
-        let element = element.max(1);
-        // Whole pages as well, if there is room for that: then writes start at page boundaries.
-        let unit = lcm(element, 4096).filter(|&unit| unit <= self.quota).unwrap_or(element);
-        let quota = (self.quota / unit * unit).max(element);
+    /// Begins a slot.
+    pub(crate) fn add_slot(&mut self) -> SlotId {
         self.slots.push(Slot {
             buffer: Vec::new(),
             ready: 0,
-            quota,
-            element,
             written: 0,
             sums: BlockSums::new(),
-            observer,
             abandoned: false,
         });
         match &mut self.place {
@@ -299,49 +266,21 @@ impl<O: Observe> Spool<O> {
         self.append_slowly(slot.0, bytes)
     }
 
-    /// Appends `len` bytes, zero at first, that `fill` sets in place. Takes memory beyond the budget for more than the
-    /// slot's share of it.
-    pub(crate) fn append_with(
-        &mut self,
-        slot: SlotId,
-        len: usize,
-        fill: impl FnOnce(&mut [u8]),
-    ) -> Result<()> {
-        let index = slot.0;
-        self.check(index)?;
-        if len > self.slots[index].quota {
-            let mut bytes = vec![0; len];
-            fill(&mut bytes);
-            return self.append(slot, &bytes);
-        }
-        if self.slots[index].buffer.len() + len > self.slots[index].quota {
-            self.flush(index)?;
-        }
-        let buffered = &mut self.slots[index];
-        // Less than an element may have stayed in the buffer.
-        let start = buffered.buffer.len();
-        buffered.make_ready(len);
-        buffered.buffer.resize(start + len, 0);
-        fill(&mut buffered.buffer[start..]);
-        Ok(())
-    }
-
     #[cold]
     fn append_slowly(&mut self, index: usize, mut bytes: &[u8]) -> Result<()> {
         self.check(index)?;
         while !bytes.is_empty() {
             let slot = &mut self.slots[index];
-            let room = slot.quota.saturating_sub(slot.buffer.len());
-            if slot.buffer.is_empty() && bytes.len() >= slot.quota {
-                // More than the buffer holds: straight through, save for an element that is not complete.
-                let (whole, rest) = bytes.split_at(bytes.len() - bytes.len() % slot.element);
-                self.emit(index, whole)?;
-                bytes = rest;
-            } else if room == 0 {
+            let room = self.quota - slot.buffer.len();
+            if slot.buffer.is_empty() && bytes.len() >= self.quota {
+                // More than the buffer holds: straight through.
+                return self.emit(index, bytes);
+            }
+            if room == 0 {
                 self.flush(index)?;
             } else {
                 let (now, later) = bytes.split_at(bytes.len().min(room));
-                slot.make_ready(now.len());
+                slot.make_ready(now.len(), self.quota);
                 slot.buffer.extend_from_slice(now);
                 bytes = later;
             }
@@ -396,19 +335,8 @@ impl<O: Observe> Spool<O> {
         slot.buffer = Vec::new();
         slot.ready = 0;
         slot.sums = BlockSums::new();
-        slot.observer = None;
         slot.written = 0;
         slot.abandoned = true;
-    }
-
-    /// Ends the observation of a slot: shows the observer what is still in the buffer, and gives it back.
-    pub(crate) fn take_observer(&mut self, slot: SlotId) -> Option<O> {
-        let slot = &mut self.slots[slot.0];
-        let mut observer = slot.observer.take()?;
-        if !slot.buffer.is_empty() {
-            observer.observe(&slot.buffer);
-        }
-        Some(observer)
     }
 
     /// Writes what is in the buffers, and puts the slots one after another, followed by the checksums.
@@ -429,7 +357,7 @@ impl<O: Observe> Spool<O> {
         let lengths = self.slots.iter().map(|slot| slot.written);
         let (places, end) = self.places_of(lengths)?;
         let taken = self.join(&places)?;
-        let checksums = self.write_checksums(align_up(end, PART_ALIGNMENT))?;
+        let checksums = self.write_checksums(align_up(end, ALIGNMENT_MIN))?;
         let mut sections = Vec::new();
         let section_of = self
             .slots
@@ -453,7 +381,7 @@ impl<O: Observe> Spool<O> {
 
     /// Offset and length of each slot's section, and where the last of them ends.
     fn places_of(&self, lengths: impl Iterator<Item = u64>) -> Result<(Vec<(u64, u64)>, u64)> {
-        let mut end = HEADER as u64;
+        let mut end = HEADER_SIZE as u64;
         let places = lengths
             .map(|length| {
                 if length == 0 {
@@ -509,38 +437,32 @@ impl<O: Observe> Spool<O> {
         Ok(Section { offset, length, crc32: hasher.finalize() })
     }
 
-    /// Writes the whole elements of a slot's buffer.
+    /// Writes a slot's buffer.
     fn flush(&mut self, index: usize) -> Result<()> {
         let mut buffer = std::mem::take(&mut self.slots[index].buffer);
-        let whole = buffer.len() - buffer.len() % self.slots[index].element;
-        let outcome = self.emit(index, &buffer[..whole]);
-        buffer.drain(..whole);
+        let outcome = self.emit(index, &buffer);
+        buffer.clear();
         self.slots[index].buffer = buffer;
         outcome
     }
 
-    /// Writes bytes of a slot, hashes what was written, and shows it to the observer.
+    /// Writes bytes of a slot, and hashes what was written.
     fn emit(&mut self, index: usize, bytes: &[u8]) -> Result<()> {
-        if bytes.is_empty() {
-            return Ok(());
-        }
         let outcome = self.try_emit(index, bytes);
         self.poison_if_failed(outcome)
     }
 
     fn try_emit(&mut self, index: usize, bytes: &[u8]) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
         if let Place::Nowhere = self.place {
             self.decide()?;
         }
-        let element = self.slots[index].element;
-        let piece = (PIECE / element * element).max(element);
-        for piece in bytes.chunks(piece) {
+        for piece in bytes.chunks(PIECE) {
             let mut done = 0;
             while done < piece.len() {
                 done += self.write_some(index, &piece[done..])?;
-            }
-            if let Some(observer) = &mut self.slots[index].observer {
-                observer.observe(piece);
             }
         }
         Ok(())
@@ -671,21 +593,20 @@ impl<O: Observe> Spool<O> {
     }
 }
 
-impl<O> Slot<O> {
+impl Slot {
     /// Gets memory for that many more bytes, which the quota allows. Grows by doubling, so that slots with little in
     /// them take little.
-    fn make_ready(&mut self, more: usize) {
+    fn make_ready(&mut self, more: usize, quota: usize) {
         let needed = self.buffer.len() + more;
         if needed > self.buffer.capacity() {
-            let capacity =
-                needed.max(self.buffer.capacity() * 2).clamp(MIN_QUOTA, self.quota.max(needed));
+            let capacity = needed.max(self.buffer.capacity() * 2).clamp(MIN_QUOTA, quota);
             self.buffer.reserve_exact(capacity - self.buffer.len());
         }
-        self.ready = self.buffer.capacity().min(self.quota);
+        self.ready = self.buffer.capacity().min(quota);
     }
 }
 
-impl<O> fmt::Debug for Spool<O> {
+impl fmt::Debug for Spool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Spool")
             .field("pending", &self.pending)
@@ -711,15 +632,15 @@ impl LaidOut {
         &self.layout
     }
 
-    /// Writes the directory, its copy and the two headers, and publishes the file. `header` is told the places and gives
-    /// the header's bytes.
+    /// Writes the directory, its copy and the two headers, and publishes the file. `header` is told the places and
+    /// gives the header's bytes.
     pub(crate) fn finish(
         mut self,
         directory: &[u8],
-        header: impl FnOnce(&Places) -> [u8; HEADER],
+        header: impl FnOnce(&Places) -> [u8; HEADER_SIZE],
     ) -> Result<SpoolSummary> {
         let length = directory.len() as u64;
-        let after = |offset: u64, length: u64| align_up(offset + length, PART_ALIGNMENT);
+        let after = |offset: u64, length: u64| align_up(offset + length, ALIGNMENT_MIN);
         let offset = after(self.layout.checksums.offset, self.layout.checksums.length);
         let directory_copy_offset = after(offset, length);
         let header_copy_offset = after(directory_copy_offset, length);
@@ -727,7 +648,7 @@ impl LaidOut {
             directory: Section { offset, length, crc32: crc32fast::hash(directory) },
             directory_copy_offset,
             header_copy_offset,
-            file_length: header_copy_offset + HEADER as u64,
+            file_length: header_copy_offset + HEADER_SIZE as u64,
         };
         let header = header(&places);
         let file = self.pending.file();
@@ -751,10 +672,9 @@ fn align_up(offset: u64, alignment: u64) -> u64 {
     offset.next_multiple_of(alignment)
 }
 
-fn lcm(a: usize, b: usize) -> Option<usize> {
-    let (mut x, mut y) = (a, b);
-    while y != 0 {
-        (x, y) = (y, x % y);
-    }
-    (a / x).checked_mul(b)
+/// A slot's share of the budget, in whole pages if it is as large as one: then writes start at page boundaries.
+fn quota(budget: usize, max_slots: usize) -> usize {
+    const PAGE: usize = 4096;
+    let share = (budget / max_slots.max(1)).clamp(MIN_QUOTA, MAX_QUOTA);
+    if share < PAGE { share } else { share / PAGE * PAGE }
 }

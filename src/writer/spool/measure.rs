@@ -58,7 +58,7 @@ fn spool(setting: &Setting, strategy: Strategy) -> [Duration; 3] {
     let options = SpoolOptions { strategy, ..SpoolOptions::default() };
     let mut spool: Spool =
         Spool::create(&setting.target, Publish::Replace, 4096, 5, options).unwrap();
-    let slots = [(); 5].map(|()| spool.add_slot(4, None));
+    let slots = [(); 5].map(|()| spool.add_slot());
     for n in 0..setting.count {
         spool.append(slots[n % slots.len()], setting.append(n)).unwrap();
     }

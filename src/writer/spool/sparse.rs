@@ -24,7 +24,8 @@ const MAX_GAP: u64 = 64 << 30;
 const MAX_SPAN: u64 = 8 << 40;
 
 /// Written out as soon as a slot has this much that is not: the disk works while bytes still come, where it would wait
-/// until a tenth of the memory is dirty. A multiple of what makes writes long, so that the filesystem's map stays short.
+/// until a tenth of the memory is dirty. Far more than what makes a write long, so that the filesystem's map of the
+/// file stays short.
 const WRITE_BACK: u64 = 32 << 20;
 
 /// The regions of the slots, in the order of the slots and of the file.
@@ -65,7 +66,7 @@ impl Sparse {
         out: &Out,
     ) -> Result<Self, String> {
         suits(file, alignment)?;
-        let base = align_up(super::HEADER as u64, alignment);
+        let base = align_up(crate::format::HEADER_SIZE as u64, alignment);
         let slots = max_slots.max(1) as u64;
         let gap = gap.unwrap_or(MAX_GAP.min(MAX_SPAN / slots) / alignment * alignment);
         let gap = align_up(gap.max(1), alignment);
@@ -158,7 +159,8 @@ impl Sparse {
     pub(super) fn abandon(&mut self, slot: usize, file: &File, out: &Out) {
         let alignment = self.alignment;
         let region = &mut self.regions[slot];
-        // If the filesystem refuses, the region counts as used: nothing is put there, and closing the gaps takes it out.
+        // If the filesystem refuses, the region counts as used: nothing is put there, and closing the gaps takes it
+        // out.
         if region.used > 0
             && out.disk.punch(file, region.start, align_up(region.used, alignment)).is_ok()
         {

@@ -1,0 +1,164 @@
+//! Memory for batches. A buffer goes back to its pool when the last holder lets go of it, and not before.
+
+#![forbid(unsafe_code)]
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use crate::aligned::AlignedBytes;
+
+/// Memory that is used again: 64-byte aligned buffers of batches that nobody holds any more.
+///
+/// A clone is the same pool. Batches may outlive it; their memory is then freed.
+#[derive(Clone)]
+pub struct BufferPool {
+    shelf: Arc<Shelf>,
+}
+
+struct Shelf {
+    free: Mutex<Vec<AlignedBytes>>,
+    /// Buffers that are kept at most; more are freed.
+    limit: usize,
+}
+
+impl BufferPool {
+    /// An empty pool that keeps at most `limit` unused buffers.
+    pub fn new(limit: usize) -> Self {
+        BufferPool { shelf: Arc::new(Shelf { free: Mutex::new(Vec::new()), limit }) }
+    }
+
+    /// Unused buffers that are kept at present.
+    pub fn unused(&self) -> usize {
+        self.shelf.free.lock().len()
+    }
+
+    /// A buffer of `len` bytes of any value, which the caller writes before it shows them to anyone.
+    pub(super) fn take(&self, len: usize) -> Buffer {
+        let mut bytes = self.shelf.take(len).unwrap_or_else(|| {
+            // An eighth more than asked, as the next batches are a little larger or smaller than this one.
+            AlignedBytes::zeroed((len + len / 8).next_multiple_of(4096))
+        });
+        bytes.resize(len);
+        Buffer { bytes, shelf: Arc::downgrade(&self.shelf) }
+    }
+}
+
+impl Shelf {
+    /// The smallest that fits and is not far too large, which a larger request may need more.
+    fn take(&self, len: usize) -> Option<AlignedBytes> {
+        let mut free = self.free.lock();
+        let fits = |buffer: &AlignedBytes| {
+            (len..=len.saturating_mul(4).saturating_add(1 << 16)).contains(&buffer.room())
+        };
+        let best = (0..free.len()).filter(|&at| fits(&free[at])).min_by_key(|&at| free[at].room());
+        best.map(|at| free.swap_remove(at))
+    }
+
+    fn put(&self, bytes: AlignedBytes) {
+        let mut free = self.free.lock();
+        free.push(bytes);
+        if free.len() > self.limit {
+            // The oldest: sizes that are still asked for come back again and again, so it is one that is not.
+            let oldest = free.remove(0);
+            drop(free);
+            drop(oldest);
+        }
+    }
+}
+
+impl fmt::Debug for BufferPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BufferPool")
+            .field("unused", &self.unused())
+            .field("limit", &self.shelf.limit)
+            .finish()
+    }
+}
+
+/// The bytes of one field of a batch, 64-byte aligned and constant. Whoever shares them holds an [`Arc`] of this, and the
+/// last one to drop it gives the memory back to the pool.
+pub struct Buffer {
+    bytes: AlignedBytes,
+    shelf: Weak<Shelf>,
+}
+
+impl Buffer {
+    /// The bytes.
+    pub fn as_slice(&self) -> &[u8] {
+        self.bytes.as_slice()
+    }
+
+    pub(super) fn as_mut_slice(&mut self) -> &mut [u8] {
+        self.bytes.as_mut_slice()
+    }
+
+    /// Number of bytes.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if let Some(shelf) = self.shelf.upgrade() {
+            shelf.put(std::mem::take(&mut self.bytes));
+        }
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer({} bytes)", self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_comes_back_with_the_last_holder_only() {
+        let pool = BufferPool::new(4);
+        let first = Arc::new(pool.take(100));
+        let second = first.clone();
+        drop(first);
+        assert_eq!(pool.unused(), 0);
+        drop(second);
+        assert_eq!(pool.unused(), 1);
+        let again = pool.take(50);
+        assert_eq!(
+            (again.len(), pool.unused()),
+            (50, 0),
+            "the same memory serves a smaller request"
+        );
+    }
+
+    #[test]
+    fn the_pool_is_bounded_and_may_go_first() {
+        let pool = BufferPool::new(2);
+        let all: Vec<Buffer> = (0..5).map(|_| pool.take(10)).collect();
+        drop(all);
+        assert_eq!(pool.unused(), 2);
+        let orphan = pool.take(10);
+        drop(pool);
+        assert_eq!(orphan.as_slice().len(), 10);
+    }
+
+    #[test]
+    fn a_small_request_does_not_take_a_huge_buffer() {
+        let pool = BufferPool::new(4);
+        drop(pool.take(1 << 20));
+        let small = pool.take(8);
+        assert_eq!(pool.unused(), 1);
+        drop(small);
+        drop(pool.take(900 << 10));
+        assert_eq!(pool.unused(), 2, "the large one was used again");
+    }
+}

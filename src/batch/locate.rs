@@ -1,0 +1,541 @@
+//! Indices to places in the file. Each distinct table is read once a sample, and every offset is checked here, so that
+//! what follows can copy without asking.
+
+#![forbid(unsafe_code)]
+
+use std::ops::Range;
+
+use super::collate::Failure;
+use super::plan::{
+    Arrangement, AttributePlan, FileAttribute, FileDim, FilePlan, FileStart, TableSource,
+};
+use crate::error::{Error, FormatError, Result};
+use crate::format::{OffsetWidth, Shape};
+use crate::reader::{Inner, TablePlan};
+
+/// One sample's part of a table: where it starts and how long it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Span {
+    pub start: u64,
+    pub len: u64,
+}
+
+/// `start` of a sample that lacks an optional attribute.
+pub(super) const ABSENT: u64 = u64::MAX;
+
+/// One sample's elements of one attribute.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Block {
+    /// Byte of the file at which they start, or [`ABSENT`]; of strings, the byte at which their ends start.
+    pub start: u64,
+    pub elements: usize,
+}
+
+/// One attribute of a batch, located.
+#[derive(Debug)]
+pub(super) struct Located {
+    /// One a sample. An absent sample has the elements that it leaves zero.
+    pub blocks: Vec<Block>,
+    /// Shape of the batch's value.
+    pub shape: Shape,
+    /// Pieces that each block is cut into, since other samples come between them.
+    pub pieces: usize,
+    /// Elements from the place of one piece to that of the next.
+    pub stride: usize,
+}
+
+impl Default for Located {
+    fn default() -> Self {
+        Located { blocks: Vec::new(), shape: Shape::SCALAR, pieces: 1, stride: 0 }
+    }
+}
+
+/// What is read of the tables: for each table, one span a sample.
+pub(super) type Spans = Vec<Vec<Span>>;
+
+/// Appends the entries of all tables and bitmaps that these samples need.
+pub(super) fn table_ranges(file: &FilePlan, rows: &[u64], ranges: &mut Vec<Range<u64>>) {
+    for table in &file.tables {
+        if let TableSource::File { table, .. } = table {
+            ranges.extend(rows.iter().map(|&row| table.entries(row, row + 1)));
+        }
+    }
+    for attribute in &file.attributes {
+        if let Some(validity) = attribute.validity {
+            ranges.extend(rows.iter().map(|row| validity + row / 8..validity + row / 8 + 1));
+        }
+    }
+}
+
+/// Appends the values of an attribute.
+pub(super) fn value_ranges(
+    file: &FileAttribute,
+    blocks: &[Block],
+    spans: &Spans,
+    ranges: &mut Vec<Range<u64>>,
+) {
+    let blocks = || blocks.iter().filter(|block| block.start != ABSENT);
+    match file.strings {
+        None => {
+            let size = file.stored.size() as u64;
+            ranges.extend(
+                blocks().map(|block| block.start..block.start + block.elements as u64 * size),
+            );
+        }
+        Some(strings) => {
+            if let Some((_, width)) = strings.ends {
+                let width = width.size() as u64;
+                ranges.extend(
+                    blocks().map(|block| block.start..block.start + block.elements as u64 * width),
+                );
+            }
+            ranges.extend(
+                spans[strings.bytes].iter().map(|span| {
+                    file.data.start + span.start..file.data.start + span.start + span.len
+                }),
+            );
+        }
+    }
+}
+
+/// Reads all tables.
+pub(super) fn read_tables(
+    inner: &Inner,
+    file: &FilePlan,
+    rows: &[u64],
+    spans: &mut Spans,
+) -> Result<(), Failure> {
+    spans.resize_with(file.tables.len(), Vec::new);
+    for (table, spans) in file.tables.iter().zip(spans) {
+        spans.clear();
+        match table {
+            TableSource::Constant(length) => {
+                // No overflow: samples times the constant is the axis' total.
+                spans.extend(rows.iter().map(|row| Span { start: row * length, len: *length }));
+            }
+            TableSource::File { table, what } => {
+                let read = match inner.bytes() {
+                    Some(bytes) => pick_entries(table, bytes, inner.header.samples, rows, spans),
+                    None => read_entries(inner, table, rows, spans)?,
+                };
+                if let Err(position) = read {
+                    return Err(bad_entries(inner, table, what, rows[position], position));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// From memory. Gives the position of the first sample whose two offsets are not ordered within the total.
+fn pick_entries(
+    table: &TablePlan,
+    bytes: &[u8],
+    samples: u64,
+    rows: &[u64],
+    spans: &mut Vec<Span>,
+) -> Result<(), usize> {
+    let range = table.entries(0, samples);
+    // The table was proved to lie in the file, which is in memory, so its places fit a usize; rows are below `samples`.
+    let entries = &bytes[range.start as usize..range.end as usize];
+    match table.width {
+        OffsetWidth::U32 => {
+            for (position, &row) in rows.iter().enumerate() {
+                let at = row as usize * 4;
+                let mut pair = [0; 8];
+                pair.copy_from_slice(&entries[at..at + 8]);
+                let pair = u64::from_le_bytes(pair);
+                spans.push(
+                    checked(pair & u64::from(u32::MAX), pair >> 32, table.total).ok_or(position)?,
+                );
+            }
+        }
+        OffsetWidth::U64 => {
+            for (position, &row) in rows.iter().enumerate() {
+                let at = row as usize * 8;
+                let pair = &entries[at..at + 16];
+                let (start, end) = (table.width.get(pair, 0), table.width.get(pair, 1));
+                spans.push(checked(start, end, table.total).ok_or(position)?);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// By reads: one for each run of samples that follow each other in the file.
+fn read_entries(
+    inner: &Inner,
+    table: &TablePlan,
+    rows: &[u64],
+    spans: &mut Vec<Span>,
+) -> Result<Result<(), usize>, Failure> {
+    let mut small = [0; 64];
+    let mut large = Vec::new();
+    let mut position = 0;
+    while position < rows.len() {
+        let run = rows[position..]
+            .iter()
+            .zip(rows[position]..)
+            .take_while(|&(&row, expected)| row == expected)
+            .count();
+        let range = table.entries(rows[position], rows[position] + run as u64);
+        let len = (range.end - range.start) as usize;
+        let entries = if len <= small.len() {
+            &mut small[..len]
+        } else {
+            large.resize(len, 0);
+            &mut large[..len]
+        };
+        inner.read_at(range.start, entries).map_err(|error| Failure::at(position, error))?;
+        for at in 0..run {
+            let (start, end) = (table.width.get(entries, at), table.width.get(entries, at + 1));
+            match checked(start, end, table.total) {
+                Some(span) => spans.push(span),
+                None => return Ok(Err(position + at)),
+            }
+        }
+        position += run;
+    }
+    Ok(Ok(()))
+}
+
+#[inline]
+fn checked(start: u64, end: u64, total: u64) -> Option<Span> {
+    (start <= end && end <= total).then(|| Span { start, len: end.wrapping_sub(start) })
+}
+
+/// The error of a sample whose offsets are wrong, in the reader's own words.
+#[cold]
+fn bad_entries(inner: &Inner, table: &TablePlan, what: &str, row: u64, position: usize) -> Failure {
+    let error = match inner.pair(table, row, what) {
+        Err(error) => error,
+        // Only a file that is being changed gives other offsets the second time.
+        Ok(_) => Error::Unsupported {
+            what: format!("{what}, entry {row}").into(),
+            problem: "it changed while it was read: files must not be changed".into(),
+        },
+    };
+    Failure::at(position, error)
+}
+
+/// Sums of lengths: `lengths.len() + 1` boundaries from 0 on. `None` beyond 2^63 - 1.
+pub(super) fn boundaries(lengths: impl Iterator<Item = u64>, into: &mut Vec<i64>) -> Option<()> {
+    into.clear();
+    let mut end = 0i64;
+    into.push(end);
+    for length in lengths {
+        end = end.checked_add_unsigned(length)?;
+        into.push(end);
+    }
+    Some(())
+}
+
+/// What locating one attribute needs of the batch.
+pub(super) struct Context<'a> {
+    pub inner: &'a Inner,
+    pub rows: &'a [u64],
+    pub spans: &'a Spans,
+}
+
+impl Context<'_> {
+    /// A sample's extent along one dimension.
+    pub(super) fn extent(&self, dim: FileDim, position: usize) -> u64 {
+        match dim {
+            FileDim::Fixed(extent) => extent as u64,
+            FileDim::Table(table) => self.spans[table][position].len,
+        }
+    }
+
+    fn is_present(&self, validity: u64, row: u64) -> Result<bool> {
+        let at = validity + row / 8;
+        let byte = match self.inner.bytes() {
+            // The bitmap was proved to have a bit for each sample.
+            Some(file) => file[at as usize],
+            None => {
+                let mut byte = [0];
+                self.inner.read_at(at, &mut byte)?;
+                byte[0]
+            }
+        };
+        Ok(byte >> (row % 8) & 1 == 1)
+    }
+
+    /// Where each sample's elements are, or that it has none.
+    pub(super) fn places(
+        &self,
+        plan: &AttributePlan,
+        file: &FileAttribute,
+        blocks: &mut Vec<Block>,
+    ) -> Result<(), Failure> {
+        self.blocks(plan, file, blocks)?;
+        let Some(validity) = file.validity else { return Ok(()) };
+        for (position, block) in blocks.iter_mut().enumerate() {
+            let present = self
+                .is_present(validity, self.rows[position])
+                .map_err(|error| Failure::at(position, error))?;
+            if !present {
+                block.start = ABSENT;
+                if plan.ragged {
+                    block.elements = 0;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The places of all samples, found to fit each other, and what becomes of them in the batch. `slices` are the
+    /// attribute's boundaries: filled here if they are its `own`, and known already otherwise.
+    pub(super) fn locate(
+        &self,
+        plan: &AttributePlan,
+        file: &FileAttribute,
+        own: bool,
+        slices: &mut Vec<i64>,
+        located: &mut Located,
+    ) -> Result<(), Failure> {
+        self.places(plan, file, &mut located.blocks)?;
+        if let FileStart::Own(table) = file.start {
+            self.check_products(plan, file, table, &located.blocks)?;
+        }
+        let first = located.blocks.iter().position(|block| block.start != ABSENT);
+        if plan.compare {
+            self.compare(plan, file, first, &located.blocks)?;
+        }
+        if own {
+            self.own_boundaries(plan, file, &located.blocks, slices)
+                .ok_or_else(|| Failure::whole(too_large(plan)))?;
+        }
+        self.shape(plan, file, first, slices, located)
+            .ok_or_else(|| Failure::whole(too_large(plan)))
+    }
+
+    fn blocks(
+        &self,
+        plan: &AttributePlan,
+        file: &FileAttribute,
+        blocks: &mut Vec<Block>,
+    ) -> Result<(), Failure> {
+        blocks.clear();
+        // What a start in elements is multiplied by, and where counting begins: the arena, or the table of ends.
+        let (base, size) = match file.strings {
+            None => (file.data.start, file.stored.size() as u64),
+            Some(strings) => match strings.ends {
+                Some((at, width)) => (at, width.size() as u64),
+                None => (0, 0),
+            },
+        };
+        // No overflow below: every product was compared with the length of a section when the file was opened.
+        let fits =
+            |elements: u64| usize::try_from(elements).map_err(|_| Failure::whole(too_large(plan)));
+        match file.start {
+            FileStart::Fixed => {
+                let elements = fits(file.fixed)?;
+                blocks.extend(
+                    self.rows
+                        .iter()
+                        .map(|row| Block { start: base + row * file.fixed * size, elements }),
+                );
+            }
+            FileStart::Axis(table) => {
+                let step = file.fixed * size;
+                for span in &self.spans[table] {
+                    blocks.push(Block {
+                        start: base + span.start * step,
+                        elements: fits(span.len * file.fixed)?,
+                    });
+                }
+            }
+            FileStart::Own(table) => {
+                for span in &self.spans[table] {
+                    blocks
+                        .push(Block { start: base + span.start * size, elements: fits(span.len)? });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An attribute with a table of its own has exactly the elements that its extents ask for.
+    fn check_products(
+        &self,
+        plan: &AttributePlan,
+        file: &FileAttribute,
+        table: usize,
+        blocks: &[Block],
+    ) -> Result<(), Failure> {
+        for (position, block) in blocks.iter().enumerate() {
+            if block.start == ABSENT {
+                continue;
+            }
+            let product = file
+                .dims
+                .iter()
+                .try_fold(1u64, |n, &dim| n.checked_mul(self.extent(dim, position)));
+            let own = self.spans[table][position];
+            if product != Some(own.len) {
+                let fault = FormatError::Offsets {
+                    table: format!("attribute {:?}, offsets", plan.name),
+                    entry: self.rows[position] + 1,
+                    expected: format!(
+                        "{} plus the elements of shape {:?}",
+                        own.start,
+                        self.extents(file, position)
+                    ),
+                    found: own.start + own.len,
+                };
+                return Err(Failure::at(position, fault.at(self.inner.storage.path())));
+            }
+        }
+        Ok(())
+    }
+
+    fn extents(&self, file: &FileAttribute, position: usize) -> Vec<u64> {
+        file.dims.iter().map(|&dim| self.extent(dim, position)).collect()
+    }
+
+    /// Extents other than the concatenated one are the same in all samples.
+    fn compare(
+        &self,
+        plan: &AttributePlan,
+        file: &FileAttribute,
+        first: Option<usize>,
+        blocks: &[Block],
+    ) -> Result<(), Failure> {
+        let Some(first) = first else { return Ok(()) };
+        let along = match plan.arrangement {
+            Arrangement::Concat(dim) => Some(dim),
+            _ => None,
+        };
+        for (place, &dim) in file.dims.iter().enumerate() {
+            let FileDim::Table(_) = dim else { continue };
+            if Some(place) == along {
+                continue;
+            }
+            let expected = self.extent(dim, first);
+            let other = (first..blocks.len()).find(|&position| {
+                blocks[position].start != ABSENT && self.extent(dim, position) != expected
+            });
+            if let Some(position) = other {
+                let how = match along {
+                    Some(dim) => format!("concatenated along dimension {dim}"),
+                    None => "stacked".to_owned(),
+                };
+                let error = Error::Unsupported {
+                    what: format!("batch of attribute {:?}", plan.name).into(),
+                    problem: format!(
+                        "samples of shapes {:?} and {:?} cannot be {how}: ask the collator for `padded` or `flat`, or exclude the attribute",
+                        self.extents(file, first),
+                        self.extents(file, position),
+                    )
+                    .into(),
+                };
+                return Err(Failure::at(position, error));
+            }
+        }
+        Ok(())
+    }
+
+    fn own_boundaries(
+        &self,
+        plan: &AttributePlan,
+        file: &FileAttribute,
+        blocks: &[Block],
+        slices: &mut Vec<i64>,
+    ) -> Option<()> {
+        let lengths = blocks.iter().enumerate().map(|(position, block)| {
+            match (plan.arrangement, block.start == ABSENT && plan.ragged) {
+                (Arrangement::Flat, _) => block.elements as u64,
+                (_, true) => 0,
+                (Arrangement::Concat(dim), false) => self.extent(file.dims[dim], position),
+                (_, false) => 1,
+            }
+        });
+        boundaries(lengths, slices)
+    }
+
+    /// The batch's shape, and how blocks are cut. `None` beyond what a host can address.
+    fn shape(
+        &self,
+        plan: &AttributePlan,
+        file: &FileAttribute,
+        first: Option<usize>,
+        slices: &[i64],
+        located: &mut Located,
+    ) -> Option<()> {
+        let total = usize::try_from(slices.last().copied().unwrap_or(0)).ok()?;
+        let mut dims = [0; crate::format::MAX_RANK + 1];
+        let mut rank = 0;
+        let mut push = |extent: usize| {
+            dims[rank] = extent;
+            rank += 1;
+        };
+        (located.pieces, located.stride) = (1, 0);
+        // Without a sample a ragged extent is unknown, and 0 does: there are no elements.
+        let extent = |dim: FileDim| match (dim, first) {
+            (FileDim::Fixed(extent), _) => Some(extent),
+            (FileDim::Table(_), Some(first)) => usize::try_from(self.extent(dim, first)).ok(),
+            (FileDim::Table(_), None) => Some(0),
+        };
+        match plan.arrangement {
+            Arrangement::Flat => push(total),
+            Arrangement::Concat(along) => {
+                let mut pieces = 1usize;
+                let mut inner = 1usize;
+                for (place, &dim) in file.dims.iter().enumerate() {
+                    let extent = if place == along { total } else { extent(dim)? };
+                    push(extent);
+                    if place < along {
+                        pieces = pieces.checked_mul(extent)?;
+                    } else if place > along {
+                        inner = inner.checked_mul(extent)?;
+                    }
+                }
+                if along > 0 {
+                    (located.pieces, located.stride) = (pieces, total.checked_mul(inner)?);
+                }
+            }
+            Arrangement::Stack => {
+                push(total);
+                for &dim in &file.dims {
+                    push(extent(dim)?);
+                }
+            }
+            Arrangement::Padded => {
+                push(self.rows.len());
+                for &dim in &file.dims {
+                    push(match dim {
+                        FileDim::Fixed(extent) => extent,
+                        FileDim::Table(table) => {
+                            let largest = self.spans[table]
+                                .iter()
+                                .zip(&located.blocks)
+                                .filter(|(_, block)| block.start != ABSENT)
+                                .map(|(span, _)| span.len)
+                                .max();
+                            usize::try_from(largest.unwrap_or(0)).ok()?
+                        }
+                    });
+                }
+            }
+        }
+        located.shape = Shape::new(&dims[..rank]).ok()?;
+        located
+            .shape
+            .elements()
+            .checked_mul(plan.dtype.size())
+            .filter(|&bytes| isize::try_from(bytes).is_ok())
+            .map(drop)
+    }
+}
+
+#[cold]
+fn too_large(plan: &AttributePlan) -> Error {
+    Error::Unsupported {
+        what: format!("batch of attribute {:?}", plan.name).into(),
+        problem: format!(
+            "it would have more than {} dimensions, or more elements than this host can address: batch fewer samples",
+            crate::format::MAX_RANK
+        )
+        .into(),
+    }
+}
