@@ -439,13 +439,21 @@ class Reader:
             known = dim in self._axis if type(dim) is str else is_integer(dim) and dim >= 0
             need(known, "directory", f"{place}.shape: {dim!r} is no extent and no axis")
         dtype = entry["dtype"]
+        increment = entry.get("increment")
+        if type(increment) is dict:
+            increment = {"attribute": increment.get("attribute")}  # Other members are ignored.
+            known = type(increment["attribute"]) is str
+        else:
+            rows = increment if type(increment) is list else [increment]
+            known = all(row is None or type(row) is str for row in rows)
+        need(known, "directory", f"{place}.increment is {increment!r}, which is of no known kind")
         attribute = Attribute(
             name=name,
             dtype=dtype,
             stored=entry.get("stored") or dtype,
             shape=shape,
             cat_dim=None if entry.get("cat_dim") is None else get_count(entry, "cat_dim", place),
-            increment=entry.get("increment"),
+            increment=increment,
             optional=get_flag(entry, "optional", place),
             hidden=get_flag(entry, "hidden", place),
             fixed=product(*(dim for dim in shape if is_integer(dim)), place=place),
@@ -489,8 +497,8 @@ class Reader:
         if increment is None:
             return
         if type(increment) is dict:
-            name = increment.get("attribute")
-            rule(type(name) is str and (name in self._attribute or name in self.refused), "increment of no attribute")
+            name = increment["attribute"]
+            rule(name in self._attribute or name in self.refused, "incremented by no attribute")
             if name in self.refused:
                 return
             other = self._attribute[name]
@@ -505,9 +513,8 @@ class Reader:
             return
         if type(increment) is list:
             rule(rows == len(increment), "increments for another number of rows")
-        rule(type(increment) in (str, list), "increment is of no known kind")
         for axis in [increment] if type(increment) is str else increment:
-            rule(axis is None or (type(axis) is str and axis in self._axis), f"incremented by {axis!r}")
+            rule(axis is None or axis in self._axis, f"incremented by the axis {axis!r}")
         rule(attribute.dtype in INTEGERS, "only integers are incremented by axes")
 
     # -------------------------------------------------------------------------------------------------- access (13.2)
@@ -633,8 +640,11 @@ class Reader:
             if attribute.optional and self.samples % 8:
                 last = self._bytes_of(attribute.validity, self.samples // 8, 1)[0]
                 check(last >> self.samples % 8 == 0, "padding", f"unused bits of {attribute.name!r}", attribute.name)
+            if attribute.dtype == "bool":
+                arena = self._bytes_of(attribute.data, 0, self.sections[attribute.data].length)
+                check(not arena.translate(None, b"\x00\x01"), "bool", f"in {attribute.name!r}", attribute.name)
             for i in range(self.samples):
-                # Reading checks the rest: own tables, ends, bools, UTF-8.
+                # Reading checks the rest: own tables, ends, UTF-8.
                 try:
                     if self.value(attribute.name, i) is None:
                         self._check_absent(attribute, i)

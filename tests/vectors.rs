@@ -477,3 +477,75 @@ fn files_of_a_writer_made_from_the_specification_alone_are_read() {
     }
     assert!(read >= 6, "only {read} files");
 }
+
+/// Two readers that share no code, on files that nobody thought of. FENCEPOST_MUTATIONS asks for another number of them,
+/// FENCEPOST_SEED for others.
+#[test]
+fn both_readers_make_the_same_of_random_changes() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let script = spec().join("tests").join("mutate.py");
+    let count = std::env::var("FENCEPOST_MUTATIONS").unwrap_or_else(|_| "1500".to_owned());
+    let seed = std::env::var("FENCEPOST_SEED").unwrap_or_else(|_| "0".to_owned());
+    run_python(&[script.as_os_str(), folder.path().as_os_str(), seed.as_ref(), count.as_ref()]);
+    let outcomes = json_of(&folder.path().join("outcomes.json"));
+    let mut kinds = BTreeMap::<&str, usize>::new();
+    for (name, expected) in outcomes.as_object().unwrap() {
+        let path = folder.path().join(name);
+        let keep = || {
+            // What is to be looked into must outlive the test.
+            let kept = std::env::temp_dir().join(format!("mutation-{seed}-{name}"));
+            let _copied = std::fs::copy(&path, &kept);
+            format!("{kept:?}, for which the reference reader says {expected}")
+        };
+        let dataset = match Dataset::load(&path) {
+            Ok(dataset) => dataset,
+            Err(error) => {
+                assert_eq!(json!(code(&error)), expected["open"], "{error}: {}", keep());
+                *kinds.entry("refused").or_default() += 1;
+                continue;
+            }
+        };
+        assert!(expected.get("open").is_none(), "opened: {}", keep());
+        if let Some(contents) = expected.get("contents") {
+            compare(&dataset, contents, &name.clone());
+            *kinds.entry("whole").or_default() += 1;
+            continue;
+        }
+        // Where a sample's strings are wrong in two ways, or a broken table hides what is behind it, readers may differ in
+        // which fault they report, and in no other way.
+        *kinds.entry("faulty").or_default() += 1;
+        let mut buffer = SampleBuf::new();
+        let mut found = BTreeMap::<String, BTreeSet<&str>>::new();
+        for attribute in dataset.attribute_names() {
+            let projected = dataset.project(&[attribute]).unwrap();
+            for index in 0..projected.len() {
+                let read = projected
+                    .read(index, &mut buffer)
+                    .and_then(|sample| sample.find(attribute).map(drop));
+                if let Err(error) = read {
+                    found.entry(attribute.to_owned()).or_default().insert(code(&error));
+                }
+            }
+        }
+        let listed = expected["access"].as_object().unwrap();
+        assert!(found.keys().eq(listed.keys()), "{found:?}: {}", keep());
+        for (attribute, codes) in &found {
+            let listed: BTreeSet<&str> = listed[attribute]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|code| code.as_str().unwrap())
+                .collect();
+            let strings = BTreeSet::from(["offsets", "utf8"]);
+            assert!(
+                *codes == listed || codes.union(&listed).all(|code| strings.contains(code)),
+                "{attribute}: {codes:?}: {}",
+                keep()
+            );
+        }
+        assert!(!dataset.verify().unwrap().ok(), "verify finds nothing: {}", keep());
+    }
+    println!("{kinds:?}");
+    assert!(kinds.len() == 3, "the changes are too much of one kind: {kinds:?}");
+}

@@ -28,6 +28,7 @@ pub(super) fn check(inner: &Inner, harmed: &[bool], problems: &mut Vec<FormatErr
         let before = problems.len();
         check_attribute_tables(inner, entry, plan, harmed, problems)?;
         let sound = tables_are_right && problems.len() == before;
+        check_unused_bits(inner, entry, plan, harmed, problems)?;
         check_values(inner, entry, plan, harmed, sound, problems)?;
     }
     Ok(())
@@ -75,6 +76,16 @@ fn check_attribute_tables(
             check_table(inner, table, &table_plan(table, total), name, problems)?;
         }
     }
+    Ok(())
+}
+
+fn check_unused_bits(
+    inner: &Inner,
+    entry: &AttributeEntry,
+    plan: &AttributePlan,
+    harmed: &[bool],
+    problems: &mut Vec<FormatError>,
+) -> Result<()> {
     if let Some(validity) = entry.validity
         && !harmed[validity]
         && !inner.header.samples.is_multiple_of(8)
