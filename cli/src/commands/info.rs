@@ -4,7 +4,7 @@
 
 use std::io::Write;
 
-use fencepost::{Attribute, Dataset, Dim, Increment, Statistics, plan};
+use fencepost::{Attribute, Dataset, Dim, Error, Increment, Statistics, plan};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
@@ -67,17 +67,31 @@ struct Refused {
 pub(crate) fn run(args: &InfoArgs, out: &mut Output) -> Result<Verdict> {
     // By position: nothing is promised of a file that somebody names, and little is read.
     let dataset = Dataset::open(&args.file)?;
+    let (statistics, damage) = match dataset.statistics() {
+        Ok(statistics) => (statistics, None),
+        // The schema can be shown all the same.
+        Err(error @ Error::Format { .. }) => (None, Some(error)),
+        Err(error) => return Err(error.into()),
+    };
+    let report = report(&dataset, &statistics.unwrap_or_default())?;
     if args.json {
-        out.json(&report(&dataset)?)?;
+        out.json(&report)?;
     } else {
-        print(&dataset, out)?;
+        print_report(&report, out)?;
     }
-    Ok(Verdict::Fine)
+    match damage {
+        Some(error) => Err(error.into()),
+        None => Ok(Verdict::Fine),
+    }
 }
 
-/// The report for people, also for the demo.
+/// The report for people, for the demo.
 pub(crate) fn print(dataset: &Dataset, out: &mut Output) -> Result<()> {
-    let report = report(dataset)?;
+    let statistics = dataset.statistics()?.unwrap_or_default();
+    print_report(&report(dataset, &statistics)?, out)
+}
+
+fn print_report(report: &Report, out: &mut Output) -> Result<()> {
     writeln!(
         out,
         "{BOLD}{}{BOLD:#}: {}, {} ({} bytes)",
@@ -94,8 +108,8 @@ pub(crate) fn print(dataset: &Dataset, out: &mut Output) -> Result<()> {
     if report.metadata.as_object().is_some_and(|object| !object.is_empty()) {
         writeln!(out, "  metadata {}", text::printable(&report.metadata.to_string()))?;
     }
-    print_axes(&report, out)?;
-    print_attributes(&report, out)?;
+    print_axes(report, out)?;
+    print_attributes(report, out)?;
     for refused in &report.refused {
         let name = text::printable(&refused.name);
         writeln!(out, "  {name} cannot be read: {}", text::printable(&refused.reason))?;
@@ -210,14 +224,13 @@ fn batching(attribute: &AttributeReport) -> String {
     format!("{place}, + {increment}")
 }
 
-fn report(dataset: &Dataset) -> Result<Report> {
+fn report(dataset: &Dataset, statistics: &Statistics) -> Result<Report> {
     let schema = dataset.schema();
-    let statistics = dataset.statistics()?.unwrap_or_default();
     let (major, minor) = dataset.format_version();
     let axes = schema
         .axes()
         .iter()
-        .map(|axis| axis_report(dataset, axis, &statistics))
+        .map(|axis| axis_report(dataset, axis, statistics))
         .collect::<Result<Vec<_>>>()?;
     let attributes = schema
         .attributes()

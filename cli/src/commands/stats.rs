@@ -144,7 +144,9 @@ fn print(report: &Report, out: &mut Output) -> Result<()> {
             if strings { "lengths in bytes".into() } else { String::new() },
         ]);
     }
-    if !table.is_empty() {
+    if table.is_empty() {
+        writeln!(out, "  no statistics of values: written without, or there are no attributes")?;
+    } else {
         write!(out, "\n{table}")?;
     }
     let mut table = Table::new([

@@ -98,6 +98,26 @@ fn a_damaged_header_is_reported_and_salvaged_from_its_copy() {
 }
 
 #[test]
+fn damaged_statistics_do_not_hide_the_schema() {
+    let folder = folder();
+    let path = mixed(folder.path());
+    let bytes = fs::read(&path).unwrap();
+    let at = bytes.windows(5).position(|part| part == b"\"nan\"").unwrap();
+    flip(&path, at as u64);
+    let info = run!("info", "--json", &path);
+    assert_eq!(info.code, Some(1));
+    assert!(info.stderr.contains("statistics"), "{}", info.stderr);
+    let info = info.json();
+    assert_eq!((&info["samples"], &info["axes"][0]["min"]), (&json!(10), &json!(null)));
+    assert_eq!(info["attributes"][0]["pattern"], "[nodes, 3]");
+    let text = run!("info", &path);
+    assert_eq!(text.code, Some(1));
+    assert!(text.stdout.contains("[nodes, 3]"), "{}", text.stdout);
+    run!("stats", &path).fails(1, "statistics");
+    assert_eq!(run!("verify", &path).code, Some(1));
+}
+
+#[test]
 fn a_file_that_was_cut_off_is_1() {
     let folder = folder();
     let path = mixed(folder.path());

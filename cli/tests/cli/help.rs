@@ -116,6 +116,7 @@ fn completions_name_the_commands_of_people() {
         for command in ["info", "salvage", "graph6", "completions"] {
             assert!(script.contains(command), "{shell}: {command}");
         }
+        assert!(!script.contains("probe"), "{shell} offers a command that is not for people");
     }
 }
 
