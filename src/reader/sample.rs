@@ -6,7 +6,7 @@ use std::fmt;
 use std::ops::Range;
 
 use super::Inner;
-use super::plan::{AttributePlan, Located, fetch, too_large};
+use super::plan::{AttributePlan, Located, StringsPlan, fetch, too_large};
 use crate::aligned::{ALIGNMENT, AlignedBytes};
 use crate::error::{Error, FormatError, Result};
 use crate::format::{DType, Element, Shape, StringsView, TensorView, Value, check_utf8, narrow};
@@ -212,6 +212,7 @@ impl<'a> Sample<'a> {
         }
     }
 
+    #[inline]
     fn value(&self, attribute: usize) -> Result<Option<Value<'a>>> {
         let plan = &self.inner.plans.attributes[attribute];
         match self.source {
@@ -227,6 +228,7 @@ impl<'a> Sample<'a> {
         }
     }
 
+    #[inline]
     fn borrow(&self, plan: &AttributePlan, file: &'a [u8]) -> Result<Option<Value<'a>>> {
         if plan.stored != plan.dtype {
             return Err(Error::NotBorrowable {
@@ -257,6 +259,7 @@ impl<'a> Sample<'a> {
     }
 
     /// The view of checked places, after checking what the values themselves can have wrong.
+    #[inline]
     fn view(
         &self,
         plan: &AttributePlan,
@@ -266,25 +269,17 @@ impl<'a> Sample<'a> {
         base: u64,
     ) -> Result<Value<'a>> {
         let at = |fault: FormatError| fault.at(self.inner.storage.path());
-        let Some(strings) = &plan.strings else {
-            if plan.dtype == DType::Bool {
-                check_bools(&plan.name, data).map_err(at)?;
-            }
-            return Ok(Value::Tensor(TensorView::trusted(plan.dtype, shape, data)));
-        };
-        let view = match strings.ends {
-            Some((_, width)) => {
-                StringsView::packed(&plan.name, plan.dtype, shape, data, ends, width, base)
-                    .map_err(at)?
-            }
+        match &plan.strings {
             None => {
-                if plan.dtype == DType::Utf8 {
-                    check_utf8(&plan.name, data).map_err(at)?;
+                if plan.dtype == DType::Bool {
+                    check_bools(&plan.name, data).map_err(at)?;
                 }
-                StringsView::one(plan.dtype, data)
+                Ok(Value::Tensor(TensorView::trusted(plan.dtype, shape, data)))
             }
-        };
-        Ok(Value::Strings(view))
+            Some(strings) => {
+                strings_view(plan, strings, shape, data, ends, base).map(Value::Strings).map_err(at)
+            }
+        }
     }
 
     /// The typed values of a tensor attribute: [`Value::as_slice`].
@@ -293,6 +288,28 @@ impl<'a> Sample<'a> {
     /// As [`attr`](Self::attr), and [`Error::WrongDType`].
     pub fn slice<T: Element>(&self, name: &str) -> Result<&'a [T]> {
         self.attr(name)?.as_slice()
+    }
+}
+
+/// Apart, so that the tensors' way stays short.
+fn strings_view<'a>(
+    plan: &AttributePlan,
+    strings: &StringsPlan,
+    shape: Shape,
+    data: &'a [u8],
+    ends: &'a [u8],
+    base: u64,
+) -> Result<StringsView<'a>, FormatError> {
+    match strings.ends {
+        Some((_, width)) => {
+            StringsView::packed(&plan.name, plan.dtype, shape, data, ends, width, base)
+        }
+        None => {
+            if plan.dtype == DType::Utf8 {
+                check_utf8(&plan.name, data)?;
+            }
+            Ok(StringsView::one(plan.dtype, data))
+        }
     }
 }
 
