@@ -379,9 +379,8 @@ fn what_was_done_is_told_in_one_line() {
     let (_folder, path) = file(100);
     let dataset = Dataset::load(&path).unwrap();
     let loader = Loader::builder(dataset).batch_size(10).num_workers(1).build().unwrap();
-    let mut iter = loader.iter();
     let mut bytes = 0;
-    while let Some(batch) = iter.next() {
+    for batch in &loader {
         bytes += batch.unwrap().bytes();
         std::thread::sleep(Duration::from_millis(2));
     }

@@ -1,5 +1,7 @@
 //! A slow and obvious reference of what a batch is, and random datasets with everything that batching knows.
 
+#![allow(dead_code, reason = "each test file uses its own part")]
+
 use std::collections::BTreeMap;
 
 use fencepost::{Attribute, Batch, DType, Dim, Increment, Schema};
