@@ -163,7 +163,7 @@ impl Dataset {
     /// [`Error::IndexOutOfRange`].
     #[inline]
     pub fn file_index(&self, index: u64) -> Result<u64> {
-        self.rows.get(index).ok_or(Error::IndexOutOfRange { index, len: self.len() })
+        self.rows.get(index).ok_or_else(|| Error::IndexOutOfRange { index, len: self.len() })
     }
 
     /// Sample `index`, its values borrowed from the file's bytes: resident and mapped datasets.
