@@ -40,6 +40,28 @@ impl SalvageReport {
 /// # Errors
 /// [`Error::Format`] if neither the header nor its copy, or neither the directory nor its copy, is whole;
 /// [`Error::AlreadyExists`] if `output` exists; [`Error::Io`].
+///
+/// ```
+/// # use fencepost::{Attribute, DType, NewSample, Schema, TensorView, Writer, dims};
+/// use fencepost::{Dataset, VerifyOptions, salvage};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let (damaged, saved) = (folder.path().join("damaged.fence"), folder.path().join("saved.fence"));
+/// # let schema = Schema::builder().attribute(Attribute::new("x", DType::U8, dims!["n"])).build()?;
+/// # let mut writer = Writer::create(&damaged, schema)?;
+/// # let x = vec![7u8; 50_000];
+/// # for _ in 0..4 {
+/// #     writer.push(&NewSample::new().tensor("x", TensorView::from_slice(&x, &[x.len()])?))?;
+/// # }
+/// # writer.finish()?;
+/// # let mut bytes = std::fs::read(&damaged).unwrap();
+/// # bytes[4096 + 180_000] ^= 1;
+/// # std::fs::write(&damaged, bytes).unwrap();
+/// // One byte in the third block of four samples of 50,000 bytes: that block holds parts of the last two.
+/// let report = salvage(&damaged, &saved, VerifyOptions::new())?;
+/// assert_eq!(report.lost, [2..4]);
+/// assert_eq!(Dataset::open(&saved)?.len(), 2);
+/// # Ok::<(), fencepost::Error>(())
+/// ```
 pub fn salvage(
     damaged: impl AsRef<Path>,
     output: impl AsRef<Path>,

@@ -75,6 +75,23 @@ impl Dataset {
 
     /// The samples of these indices of this view, in this order, as often as they are named.
     ///
+    /// ```
+    /// # use fencepost::{Attribute, DType, NewSample, Schema, TensorView, Writer, dims};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("a.fence");
+    /// # let schema = Schema::builder().attribute(Attribute::new("id", DType::U64, dims![])).build()?;
+    /// # let mut writer = Writer::create(&path, schema)?;
+    /// # for id in 0..10u64 {
+    /// #     writer.push(&NewSample::new().tensor("id", TensorView::from_slice(&[id], &[])?))?;
+    /// # }
+    /// # writer.finish()?;
+    /// let dataset = fencepost::Dataset::load(&path)?;
+    /// let view = dataset.select(&[7, 2, 7])?.range(1..3)?;
+    /// assert_eq!(view.get(0)?.slice::<u64>("id")?, [2]);
+    /// assert_eq!((view.len(), view.file_index(1)?), (2, 7));
+    /// # Ok::<(), fencepost::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::IndexOutOfRange`] for the first that does not exist.
     pub fn select(&self, indices: &[u64]) -> Result<Dataset> {

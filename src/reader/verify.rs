@@ -108,6 +108,15 @@ impl fmt::Debug for VerifyOptions<'_> {
 impl Dataset {
     /// Checks the whole file, whatever the view: [`verify_with`](Self::verify_with) with the default options.
     ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("a.fence");
+    /// # fencepost::Writer::create(&path, fencepost::Schema::builder().build()?)?.finish()?;
+    /// let report = fencepost::Dataset::open(&path)?.verify()?;
+    /// assert!(report.ok(), "{:?} {:?}", report.bad_blocks, report.problems);
+    /// # Ok::<(), fencepost::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`verify_with`](Self::verify_with).
     pub fn verify(&self) -> Result<VerifyReport> {

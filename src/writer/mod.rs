@@ -56,6 +56,10 @@ pub struct Summary {
 /// Memory is under 64 MiB whatever is written: one budget of 32 MiB is shared by all sections' buffers. Dropping a writer
 /// leaves nothing behind. An existing file of the same name is whole until [`finish`](Self::finish) replaces it.
 ///
+/// On ext4 and XFS each value goes to the disk once, and `finish` takes the gaps between the sections out of the file, which
+/// drops it from the page cache: the first reads after it come from the disk. Elsewhere `finish` copies the sections.
+/// [`Summary::taken`] tells which it was.
+///
 /// ```
 /// use fencepost::{Attribute, DType, Dataset, NewSample, Schema, TensorView, Writer, dims};
 /// # let folder = tempfile::tempdir().unwrap();
