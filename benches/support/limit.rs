@@ -1,5 +1,7 @@
 //! Runs this very program again under a memory limit of its own, page cache counted.
 
+#![allow(dead_code, reason = "each benchmark uses its own part")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
