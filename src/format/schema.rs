@@ -375,6 +375,11 @@ impl Schema {
         &self.axes
     }
 
+    /// Says what an attribute's values are stored as: a legal type, which the caller has seen to.
+    pub(crate) fn set_stored(&mut self, attribute: usize, stored: DType) {
+        self.attributes[attribute].stored = stored;
+    }
+
     /// The attributes, in file order, hidden ones included.
     pub fn attributes(&self) -> &[Attribute] {
         &self.attributes
