@@ -28,7 +28,8 @@ ARROWS: dict[str, set[str]] = {
     "plan": {"storage", "error"},  # likewise
     "writer": {"format", "storage", "aligned", "error"},
     "reader": {"format", "storage", "aligned", "error"},
-    "salvage": {"reader", "writer", "format", "storage", "error"},
+    "rewrite": {"reader", "writer", "format", "storage", "error"},
+    "salvage": {"rewrite", "reader", "writer", "format", "storage", "error"},
     "batch": {"reader", "format", "aligned", "error"},
     "loader": {"batch", "reader", "error"},
     "convert": {"writer", "reader", "format", "error"},

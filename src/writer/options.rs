@@ -147,6 +147,14 @@ impl WriterOptions {
         Ok(self)
     }
 
+    pub(crate) fn narrows(&self) -> bool {
+        self.narrow
+    }
+
+    pub(crate) fn has_metadata(&self) -> bool {
+        !self.metadata.is_empty()
+    }
+
     /// How the sections are joined at the end; [`Strategy::Auto`] takes the cheapest that the filesystem allows. All ways
     /// give the same bytes.
     #[must_use]
