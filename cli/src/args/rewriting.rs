@@ -75,8 +75,7 @@ pub(crate) struct SplitArgs {
     /// A part with this share of the samples (can be given more than once)
     #[arg(long = "part", value_name = "NAME=SHARE", value_parser = parse_share)]
     pub(crate) parts: Vec<(String, f64)>,
-    /// A part with the samples that a text file lists, one index a line (can be given more than
-    /// once)
+    /// A part with the samples that a text file lists, one index a line (more than once)
     #[arg(long, value_name = "NAME=FILE", value_parser = parse_list)]
     pub(crate) indices: Vec<(String, PathBuf)>,
     /// Choose the samples of shares at random, by this seed
