@@ -99,8 +99,8 @@ pub use loader::{
     Skipped, Tail,
 };
 pub use reader::{
-    AttributeStatistics, BadBlock, Dataset, Fingerprint, LengthStatistics, OwnedTensor, Sample,
-    SampleBuf, Statistics, ValueStatistics, VerifyOptions, VerifyProgress, VerifyReport,
+    AttributeStatistics, BadBlock, Dataset, Fingerprint, LengthStatistics, OwnedTensor, Place,
+    Sample, SampleBuf, Statistics, ValueStatistics, VerifyOptions, VerifyProgress, VerifyReport,
 };
 pub use rewrite::{rewrite, rewrite_new};
 pub use salvage::{SalvageReport, salvage};
