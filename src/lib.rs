@@ -82,6 +82,7 @@ mod reader;
 mod rewrite;
 mod salvage;
 pub mod storage;
+mod sync;
 mod writer;
 
 pub use aligned::AlignedBytes;
