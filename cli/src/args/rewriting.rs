@@ -1,5 +1,7 @@
 //! Options of the commands that make new files of the samples of others.
 
+#![forbid(unsafe_code)]
+
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, ValueHint};
