@@ -97,8 +97,8 @@ pub use loader::{
     Skipped, Tail,
 };
 pub use reader::{
-    AttributeStatistics, BadBlock, Dataset, Fingerprint, LengthStatistics, OwnedTensor, Sample,
-    SampleBuf, Statistics, ValueStatistics, VerifyOptions, VerifyProgress, VerifyReport,
+    AttributeStatistics, BadBlock, Dataset, Fingerprint, LengthStatistics, OwnedTensor, Place,
+    Sample, SampleBuf, Statistics, ValueStatistics, VerifyOptions, VerifyProgress, VerifyReport,
 };
 pub use salvage::{SalvageReport, salvage};
 pub use storage::{Access, Backing, MemoryUse};

@@ -117,6 +117,29 @@ impl Batch {
     pub fn buffer(&self, name: &str) -> Result<Arc<Buffer>> {
         Ok(self.buffers[self.layout.field(name)?].clone())
     }
+
+    /// Takes the batch apart: its layout, and the memory of each field in the order of [`BatchLayout::fields`], to be done
+    /// with as the caller likes. What somebody else holds is copied.
+    ///
+    /// ```
+    /// # use fencepost::{Attribute, Collator, DType, Dataset, NewSample, Schema, TensorView, Writer, dims};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("a.fence");
+    /// # let schema = Schema::builder().attribute(Attribute::new("x", DType::U8, dims!["rows"])).build()?;
+    /// # let mut writer = Writer::create(&path, schema)?;
+    /// # writer.push(&NewSample::new().tensor("x", TensorView::from_slice(&[1u8, 2], &[2])?))?;
+    /// # writer.finish()?;
+    /// let dataset = Dataset::load(&path)?;
+    /// let batch = Collator::builder(&dataset).build()?.collate(&dataset, &[0, 0])?;
+    /// let (layout, mut buffers) = batch.into_parts();
+    /// let at = layout.fields().position(|(field, _)| field.name() == "x").unwrap();
+    /// buffers[at].as_mut_slice()[0] = 9;
+    /// assert_eq!(buffers[at].as_slice(), [9, 2, 1, 2]);
+    /// # Ok::<(), fencepost::Error>(())
+    /// ```
+    pub fn into_parts(self) -> (BatchLayout, Vec<Buffer>) {
+        (self.layout, self.buffers.into_iter().map(Buffer::unshared).collect())
+    }
 }
 
 impl Deref for Batch {

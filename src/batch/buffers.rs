@@ -77,8 +77,8 @@ impl fmt::Debug for BufferPool {
     }
 }
 
-/// The bytes of one field of a batch, 64-byte aligned and constant. Whoever shares them holds an [`Arc`] of this, and the
-/// last one to drop it gives the memory back to the pool.
+/// The bytes of one field of a batch, 64-byte aligned; constant while they are shared. Whoever shares them holds an [`Arc`] of
+/// this, and the last one to drop it gives the memory back to the pool.
 pub struct Buffer {
     bytes: AlignedBytes,
     shelf: Weak<Shelf>,
@@ -90,8 +90,15 @@ impl Buffer {
         self.bytes.as_slice()
     }
 
-    pub(super) fn as_mut_slice(&mut self) -> &mut [u8] {
+    /// The bytes, to be changed: whoever has a buffer that is not shared may.
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
         self.bytes.as_mut_slice()
+    }
+
+    /// The buffer itself if nobody else holds it, and otherwise a copy, whose memory goes to no pool.
+    pub(super) fn unshared(shared: Arc<Self>) -> Self {
+        Arc::try_unwrap(shared)
+            .unwrap_or_else(|shared| Buffer { bytes: shared.bytes.clone(), shelf: Weak::new() })
     }
 
     /// Number of bytes.
@@ -149,6 +156,21 @@ mod tests {
         let orphan = pool.take(10);
         drop(pool);
         assert_eq!(orphan.as_slice().len(), 10);
+    }
+
+    #[test]
+    fn what_is_shared_is_copied_and_what_is_not_is_handed_over() {
+        let pool = BufferPool::new(4);
+        let shared = Arc::new(pool.take(8));
+        let other = shared.clone();
+        let mut copy = Buffer::unshared(shared);
+        copy.as_mut_slice().fill(7);
+        assert_ne!(other.as_slice(), copy.as_slice());
+        let at = other.as_slice().as_ptr();
+        let mine = Buffer::unshared(other);
+        assert_eq!(mine.as_slice().as_ptr(), at);
+        drop((copy, mine));
+        assert_eq!(pool.unused(), 1, "the copy's memory is not the pool's");
     }
 
     #[test]

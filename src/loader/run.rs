@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -299,6 +299,15 @@ impl LoaderIter {
     /// The number of its epoch; `None` if it could not begin, or has ended with an error.
     pub fn epoch(&self) -> Option<u64> {
         self.run.as_ref().map(|run| run.epoch.number())
+    }
+
+    /// Waits until the next batch is made, or it is known that there is none, but no longer than `timeout`. Whether `next`
+    /// would wait no more for a thread. For callers that have something else to look after, such as signals.
+    pub fn wait(&self, timeout: Duration) -> bool {
+        match &self.queue {
+            Some(queue) if self.process == std::process::id() => queue.wait(timeout),
+            _ => true,
+        }
     }
 
     /// Batches still to come.

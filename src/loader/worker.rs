@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
@@ -82,6 +83,19 @@ impl<T: Send + 'static> Ordered<T> {
             queue.threads.push(thread);
         }
         Ok(queue)
+    }
+
+    /// Waits until [`next`](Self::next) would not, but no longer than `timeout`. Whether it would not.
+    pub(super) fn wait(&self, timeout: Duration) -> bool {
+        let shared = &*self.shared;
+        let mut state = shared.state.lock();
+        let ready = |state: &State<T>| {
+            state.delivered == shared.total || matches!(state.waiting.front(), Some(Some(_)))
+        };
+        if !ready(&state) {
+            shared.ready.wait_for(&mut state, timeout);
+        }
+        ready(&state)
     }
 
     /// The next thing, or `None` when all were handed out. Waits until it is made.
@@ -245,6 +259,19 @@ mod tests {
             drop(queue);
             assert_eq!(Arc::strong_count(&alive), 1, "no thread has it any more");
         }
+    }
+
+    #[test]
+    fn waiting_ends_with_the_thing_or_with_the_time() {
+        let (send, receive) = std::sync::mpsc::channel::<()>();
+        let receive = Arc::new(Mutex::new(receive));
+        let make = move |_, (): &mut ()| receive.lock().recv().is_ok();
+        let mut queue = Ordered::start(1, 1, 1, || (), make).unwrap();
+        assert!(!queue.wait(Duration::from_millis(1)), "it is not made yet");
+        send.send(()).unwrap();
+        assert!(queue.wait(Duration::from_secs(600)));
+        assert_eq!(queue.next(), Some(Ok(true)));
+        assert!(queue.wait(Duration::ZERO), "the end is nothing to wait for");
     }
 
     #[test]

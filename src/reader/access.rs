@@ -105,6 +105,17 @@ impl Dataset {
         Ok(lengths)
     }
 
+    /// The length of sample `index` of the view along an axis: two offsets are read and no value.
+    ///
+    /// # Errors
+    /// [`Error::IndexOutOfRange`]; [`Error::UnknownName`]; [`Error::Io`]; [`Error::Format`] if the two break a rule.
+    pub fn axis_len(&self, index: u64, axis: &str) -> Result<u64> {
+        let row = self.file_index(index)?;
+        let axis = self.inner.axis_index(axis)?;
+        let range = self.inner.plans.axis_range(&self.inner.storage, axis, row)?;
+        Ok(range.end - range.start)
+    }
+
     /// The samples of the view in words: a range of the file, or how many indices and a checksum of them. Equal words
     /// mean, up to the checksum, the same samples in the same order.
     pub(crate) fn rows_in_words(&self) -> String {

@@ -35,7 +35,7 @@ pub use sample::{Sample, SampleBuf};
 pub use statistics::{AttributeStatistics, LengthStatistics, Statistics, ValueStatistics};
 use subset::Rows;
 pub use verify::{BadBlock, VerifyOptions, VerifyProgress, VerifyReport};
-pub use whole::OwnedTensor;
+pub use whole::{OwnedTensor, Place};
 
 use crate::error::{Error, Result};
 use crate::format::directory::Directory;

@@ -50,6 +50,15 @@ impl Rows {
 }
 
 impl Dataset {
+    /// The samples of the file that this view has, if they follow each other in the file's order: all of them unless
+    /// samples were chosen. `None` for a view of chosen indices, which [`file_index`](Self::file_index) tells one by one.
+    pub fn file_range(&self) -> Option<Range<u64>> {
+        match &self.rows {
+            Rows::Range(range) => Some(range.clone()),
+            Rows::Indices(_) => None,
+        }
+    }
+
     fn with_rows(&self, rows: Rows) -> Dataset {
         Dataset { inner: self.inner.clone(), rows, attributes: self.attributes.clone() }
     }

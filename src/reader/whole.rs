@@ -2,6 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+use std::ops::Range;
+
 use super::plan::{AttributePlan, AxisPlan, PlanDim, Start};
 use super::{Dataset, SampleBuf, plan};
 use crate::aligned::AlignedBytes;
@@ -23,7 +25,38 @@ impl OwnedTensor {
     }
 }
 
+/// Where in the file the value of one attribute of one sample is: [`Dataset::place`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Place {
+    /// Bytes of the file. They are of the stored dtype.
+    pub bytes: Range<u64>,
+    /// Extents, outermost first.
+    pub shape: Shape,
+}
+
 impl Dataset {
+    /// Where in the file sample `index` of this view has the value of a tensor attribute, for whoever maps or reads the
+    /// file by other means; `None` if the sample lacks it. No value is touched.
+    ///
+    /// # Errors
+    /// [`Error::IndexOutOfRange`]; [`Error::UnknownName`]; [`Error::Unsupported`] for strings; [`Error::Format`] if the
+    /// sample's offsets break a rule.
+    pub fn place(&self, index: u64, name: &str) -> Result<Option<Place>> {
+        let index = self.file_index(index)?;
+        let plan = self.tensor_plan(name)?;
+        let located = self.inner.plans.locate(&self.inner.storage, plan, index)?;
+        Ok(located.map(|located| Place { bytes: located.bytes, shape: located.shape }))
+    }
+
+    /// The bytes of the file that hold the values of all samples of a tensor attribute, whatever the view.
+    ///
+    /// # Errors
+    /// [`Error::UnknownName`]; [`Error::Unsupported`] for strings.
+    pub fn arena_range(&self, name: &str) -> Result<Range<u64>> {
+        Ok(self.tensor_plan(name)?.data.clone())
+    }
+
     fn tensor_plan(&self, name: &str) -> Result<&AttributePlan> {
         let plan =
             &self.inner.plans.attributes[self.inner.attribute_index(name, &self.attributes)?];

@@ -1,0 +1,95 @@
+"""Datasets of variable-size samples that are larger than RAM: one immutable file, served resident, mapped or positional.
+
+    with fencepost.Writer("graphs.fence") as writer:
+        writer.append({"x": x, "edge_index": edge_index})
+    dataset = fencepost.open("graphs.fence")
+    dataset[17]["x"]
+
+numpy is all that this package needs. `fencepost.torch` has datasets and loaders for torch, and is imported on its own.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError as _PackageNotFoundError
+from importlib.metadata import version as _version
+
+from ._errors import (
+    AbsentError,
+    BatchError,
+    ChangedError,
+    ConvertError,
+    DTypeError,
+    Error,
+    ExistsError,
+    FormatError,
+    HostError,
+    IoError,
+    LoaderError,
+    LoaderStateError,
+    NotFoundError,
+    OutOfRangeError,
+    PermissionDeniedError,
+    PublishError,
+    SampleError,
+    SchemaError,
+    UnknownNameError,
+    UnreadableError,
+    UnsupportedError,
+    WriterError,
+)
+from ._fencepost import (
+    Attribute,
+    BadBlock,
+    Batch,
+    Dataset,
+    Loader,
+    Metrics,
+    Problem,
+    Schema,
+    Summary,
+    VerifyReport,
+    Writer,
+    open,
+)
+
+try:
+    __version__ = _version("fencepost")
+except _PackageNotFoundError:  # imported from a folder that nothing installed
+    __version__ = "unknown"
+
+__all__ = [
+    "AbsentError",
+    "Attribute",
+    "BadBlock",
+    "Batch",
+    "BatchError",
+    "ChangedError",
+    "ConvertError",
+    "DTypeError",
+    "Dataset",
+    "Error",
+    "ExistsError",
+    "FormatError",
+    "HostError",
+    "IoError",
+    "Loader",
+    "LoaderError",
+    "LoaderStateError",
+    "Metrics",
+    "NotFoundError",
+    "OutOfRangeError",
+    "PermissionDeniedError",
+    "Problem",
+    "PublishError",
+    "SampleError",
+    "Schema",
+    "SchemaError",
+    "Summary",
+    "UnknownNameError",
+    "UnreadableError",
+    "UnsupportedError",
+    "VerifyReport",
+    "Writer",
+    "WriterError",
+    "open",
+]

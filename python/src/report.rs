@@ -1,0 +1,180 @@
+//! Verifying, and what it found.
+
+#![forbid(unsafe_code)]
+
+use std::num::NonZeroUsize;
+
+use fencepost::{BadBlock, Dataset, VerifyOptions, VerifyReport};
+use pyo3::prelude::*;
+
+use crate::errors::OrRaise;
+
+/// A block whose bytes are not what was written.
+#[pyclass(name = "BadBlock", module = "fencepost", frozen)]
+pub(crate) struct PyBadBlock {
+    inner: BadBlock,
+}
+
+#[pymethods]
+impl PyBadBlock {
+    /// Index in the file's list of sections.
+    #[getter]
+    fn section(&self) -> usize {
+        self.inner.section
+    }
+
+    /// Index of the block in the section.
+    #[getter]
+    fn block(&self) -> u64 {
+        self.inner.block
+    }
+
+    /// Bytes of the file: (start, end).
+    #[getter]
+    fn bytes(&self) -> (u64, u64) {
+        (self.inner.bytes.start, self.inner.bytes.end)
+    }
+
+    /// The checksum in the table.
+    #[getter]
+    fn expected(&self) -> u32 {
+        self.inner.expected
+    }
+
+    /// The checksum of the bytes, or None if they could not be read.
+    #[getter]
+    fn found(&self) -> Option<u32> {
+        self.inner.found
+    }
+
+    /// Attributes whose values are hit.
+    #[getter]
+    fn attributes(&self) -> Vec<String> {
+        self.inner.attributes.clone()
+    }
+
+    /// Samples of the file that are hit: ranges (start, end).
+    #[getter]
+    fn samples(&self) -> Vec<(u64, u64)> {
+        self.inner.samples.iter().map(|range| (range.start, range.end)).collect()
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "BadBlock(section={}, block={}, bytes={:?}, attributes={:?}, samples={:?})",
+            self.inner.section,
+            self.inner.block,
+            self.bytes(),
+            self.inner.attributes,
+            self.samples()
+        )
+    }
+}
+
+/// A rule of the format that is broken, apart from blocks' checksums.
+#[pyclass(name = "Problem", module = "fencepost", frozen)]
+pub(crate) struct PyProblem {
+    code: &'static str,
+    message: String,
+}
+
+#[pymethods]
+impl PyProblem {
+    /// The rule's short name in the specification.
+    #[getter]
+    fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// What is wrong and where.
+    #[getter]
+    fn message(&self) -> &str {
+        &self.message
+    }
+
+    fn __str__(&self) -> &str {
+        &self.message
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Problem({:?}, {:?})", self.code, self.message)
+    }
+}
+
+/// What `Dataset.verify` found.
+#[pyclass(name = "VerifyReport", module = "fencepost", frozen)]
+pub(crate) struct PyVerifyReport {
+    inner: VerifyReport,
+}
+
+#[pymethods]
+impl PyVerifyReport {
+    /// Whether nothing is wrong.
+    #[getter]
+    fn ok(&self) -> bool {
+        self.inner.ok()
+    }
+
+    /// Blocks checked.
+    #[getter]
+    fn blocks(&self) -> u64 {
+        self.inner.blocks
+    }
+
+    /// Bytes of the sections.
+    #[getter]
+    fn bytes(&self) -> u64 {
+        self.inner.bytes
+    }
+
+    /// Every block that is not what was written, in file order.
+    #[getter]
+    fn bad_blocks(&self) -> Vec<PyBadBlock> {
+        self.inner.bad_blocks.iter().map(|block| PyBadBlock { inner: block.clone() }).collect()
+    }
+
+    /// Every other broken rule.
+    #[getter]
+    fn problems(&self) -> Vec<PyProblem> {
+        let problems = self.inner.problems.iter();
+        problems.map(|fault| PyProblem { code: fault.code(), message: fault.to_string() }).collect()
+    }
+
+    fn __bool__(&self) -> bool {
+        self.inner.ok()
+    }
+
+    fn __repr__(&self) -> String {
+        if self.inner.ok() {
+            return format!(
+                "VerifyReport(ok: {} blocks, {} bytes)",
+                self.inner.blocks, self.inner.bytes
+            );
+        }
+        format!(
+            "VerifyReport({} of {} blocks are bad, {} other problems)",
+            self.inner.bad_blocks.len(),
+            self.inner.blocks,
+            self.inner.problems.len()
+        )
+    }
+}
+
+pub(crate) fn verify(
+    py: Python<'_>,
+    dataset: &Dataset,
+    threads: Option<NonZeroUsize>,
+    progress: bool,
+) -> PyResult<PyVerifyReport> {
+    let _ = progress;
+    let inner = py
+        .detach(|| {
+            let mut options = VerifyOptions::new();
+            if let Some(threads) = threads {
+                options = options.threads(threads);
+            }
+            dataset.verify_with(options)
+        })
+        .or_raise()?;
+    Ok(PyVerifyReport { inner })
+}
