@@ -20,7 +20,7 @@ from torch_geometric.index import CatMetadata as IndexMetadata
 from torch_geometric.index import Index
 
 from .decode import edge_index_of, index_of, object_from, sparse_from
-from .profile import BytesNode, DictNode, ListNode, Node, PickleNode, Profile, SparseNode, TensorNode, TextNode, ValueNode
+from .profile import DictNode, ListNode, Node, PickleNode, Profile, SparseNode, TensorNode, TextNode, ValueNode
 from .skeleton import filler
 
 
@@ -165,9 +165,6 @@ class _Parts:
     def steps(self) -> Tensor:
         return torch.arange(self.count + 1)
 
-    def ptr(self, axis: str) -> Tensor:
-        return torch.as_tensor(self.native.ptr(axis))
-
 
 # Values, slices and increments of one place of the structure ---------------------------------------------------------
 
@@ -189,15 +186,9 @@ def _value(node: Node, parts: _Parts, template: Any) -> Any:
     if isinstance(node, SparseNode):
         return _sparse(node, parts, template)[0]
     assert isinstance(node, TextNode)
-    if isinstance(node, (PickleNode, ValueNode, BytesNode)):
-        return [object_from(node, item) for item in _byte_strings(parts.native, node.name)]
-    return parts.native.strings(node.name)
-
-
-def _byte_strings(native: Any, name: str) -> list[bytes]:
-    data, offsets = native[name]
-    data, offsets = bytes(data), offsets.tolist()
-    return [data[start:end] for start, end in zip(offsets, offsets[1:], strict=False)]
+    if isinstance(node, (PickleNode, ValueNode)):
+        return [object_from(node, item) for item in parts.tensors[node.name]]
+    return parts.tensors[node.name]
 
 
 def _slices(node: Node, parts: _Parts, template: Any) -> Any:
@@ -296,7 +287,7 @@ def _largest(sizes: list[int | None]) -> int | None:
 def _follow(slices: Any) -> tuple[Any, Any]:
     """`{key}_batch` and `{key}_ptr`: which sample a row belongs to, and where each begins."""
     if isinstance(slices, Tensor) and slices.dim() == 1:
-        return _batch_of(slices), slices.clone()
+        return torch.repeat_interleave(slices[1:] - slices[:-1]), slices.clone()
     if isinstance(slices, dict):
         both = {key: _follow(item) for key, item in slices.items()}
         return {key: item[0] for key, item in both.items()}, {key: item[1] for key, item in both.items()}
@@ -304,10 +295,6 @@ def _follow(slices: Any) -> tuple[Any, Any]:
         pairs = [_follow(item) for item in slices]
         return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     return None, None
-
-
-def _batch_of(ptr: Tensor) -> Tensor:
-    return torch.repeat_interleave(ptr[1:] - ptr[:-1])
 
 
 class Batcher:
@@ -324,6 +311,12 @@ class Batcher:
         self.nodes = [
             {key: node for key, node in store.attributes.items() if key not in self.exclude} for store in profile.stores
         ]
+        #: Axes whose batch vectors are made natively, and what the native batch calls them.
+        axes = [str(store.axis) for store in profile.stores if store.batched or store.explicit]
+        self.options: dict[str, Any] = {"node_axes": axes}
+        self.names = {
+            axis: (f"{axis}_batch", f"{axis}_ptr") if place else ("batch", "ptr") for place, axis in enumerate(axes)
+        }
         #: Attributes that the native batches need to have.
         self.fields = [name for nodes in self.nodes for node in nodes.values() for name in node.fields()]
         #: The native batch's names are the keys: its dict of tensors is the mapping.
@@ -331,7 +324,6 @@ class Batcher:
             len(profile.stores) == 1
             and not self.follow
             and not profile.stores[0].explicit
-            and (not profile.stores[0].batched or profile.stores[0].axis == "nodes")
             and all(_is_plain(key, node) for key, node in self.nodes[0].items())
         )
 
@@ -367,15 +359,12 @@ class Batcher:
                     if value is not None:
                         mapping[name] = value
         if store.explicit and "num_nodes" not in self.exclude:
-            ptr = parts.ptr(store.axis)
+            ptr = parts.tensors[self.names[store.axis][1]]
             count = (ptr[1:] - ptr[:-1]).tolist()
             mapping["num_nodes"] = sum(count)
         if store.batched:
-            if store.axis == "nodes" and store.kind == "single":
-                mapping["batch"], mapping["ptr"] = parts.tensors["batch"], parts.tensors["ptr"]
-            else:
-                ptr = parts.ptr(store.axis)
-                mapping["batch"], mapping["ptr"] = _batch_of(ptr), ptr
+            batch, ptr = self.names[store.axis]
+            mapping["batch"], mapping["ptr"] = parts.tensors[batch], parts.tensors[ptr]
         return mapping, count
 
     def _dict(self, of: Callable[[Node], Any]) -> dict[Any, Any]:
@@ -392,7 +381,7 @@ class Batcher:
 
 
 def _is_plain(key: str, node: Node) -> bool:
-    return (
+    return (type(node) is TextNode and node.name == key) or (
         isinstance(node, TensorNode)
         and node.wrap is None
         and node.name == key

@@ -216,7 +216,12 @@ class MappedDataset(InMemoryDataset):
             source = self._file()
             if source is None:
                 return super().get(idx)
-        return source.get(idx)
+        return source.get(self._place(idx, source.count))
+
+    def _place(self, idx: int, count: int) -> int:
+        if not -count <= idx < count:
+            raise IndexError(f"{type(self).__name__}: expected an index within {count} samples, found {idx}")
+        return int(idx) + count if idx < 0 else int(idx)
 
     def __getitem__(self, idx: Any) -> Any:
         # The common case without the questions of the others, which PyG's own code answers.
@@ -224,10 +229,7 @@ class MappedDataset(InMemoryDataset):
             inside = self.__dict__
             source = inside.get("_source")
             if source is not None and inside.get("_made") is None:
-                count = source.count
-                if not -count <= idx < count:
-                    raise IndexError(f"{type(self).__name__}: expected an index within {count} samples, found {idx}")
-                data = source.get(idx + count if idx < 0 else idx)
+                data = source.get(self._place(idx, source.count))
                 return data if self.transform is None else self.transform(data)
         return super().__getitem__(idx)
 

@@ -82,6 +82,8 @@ class Names:
             number += 1
             name = f"{wanted}.{number}"
         self.axes.add(name)
+        # What a batch calls the vectors of an axis of nodes.
+        self.attributes |= {f"{name}_batch", f"{name}_ptr"}
         return name
 
 

