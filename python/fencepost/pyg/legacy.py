@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import fencepost
 import torch
+import torch_geometric.data
 from torch_geometric.data import Data
 from torch_geometric.data.data import BaseData
 from torch_geometric.data.in_memory_dataset import nested_iter
@@ -30,15 +33,36 @@ def is_fence(path: str | os.PathLike[str]) -> bool:
         return False
 
 
+#: What a pickled `Data` is made of, besides what PyG itself has torch load: classes that hold data and run nothing.
+_PARTS = [
+    torch_geometric.data.data.DataEdgeAttr,
+    torch_geometric.data.data.DataTensorAttr,
+    torch_geometric.data.feature_store.TensorAttr,
+    torch_geometric.data.graph_store.EdgeAttr,
+    torch_geometric.data.graph_store.EdgeLayout,
+    torch_geometric.data.storage.BaseStorage,
+    torch_geometric.data.storage.NodeStorage,
+    torch_geometric.data.storage.EdgeStorage,
+    torch_geometric.data.storage.GlobalStorage,
+]
+
+
 def read(path: str, allow_pickle: bool) -> Any:
     """What `torch.save` wrote, without running anything from the file unless that is allowed."""
+    with open(path, "rb") as file:
+        start = file.read(4)
+    # A zip archive today, a bare pickle in torch before 1.6.
+    if start != b"PK\x03\x04" and start[:1] != b"\x80":
+        raise PygError(f"{path}: expected a file of fencepost or of torch.save, found one that begins with {start!r}")
     try:
-        return torch.load(path, weights_only=True, map_location="cpu")
+        with torch.serialization.safe_globals(_PARTS):
+            return torch.load(path, weights_only=True, map_location="cpu")
     except pickle.UnpicklingError as error:
         if not allow_pickle:
+            named = re.search(r"GLOBAL (\S+)", str(error))
             raise PickleError(
-                f"{path}: expected tensors and plain values only, found objects that need pickle, which can run code: "
-                f"{str(error).splitlines()[0]}; set allow_pickle = True in the class, or pass it, if you trust the file"
+                f"{path}: expected tensors and plain values only, found objects that need pickle, which can run code"
+                f"{f' ({named[1]})' if named else ''}; set allow_pickle = True in the class, or pass it, if you trust the file"
             ) from error
     except (RuntimeError, EOFError) as error:
         raise PygError(f"{path}: expected a file of fencepost or of torch.save, found neither: {error}") from error
@@ -93,8 +117,6 @@ def convert_beside(path: str, data_cls: type[BaseData] = Data, allow_pickle: boo
     data, slices = unpack(read(path, allow_pickle), path, data_cls)
     collated = Collated(data, slices)
     if log:
-        import sys
-
         print(f"fencepost: {path} was written by InMemoryDataset; converting its {len(collated)} samples to {target}", file=sys.stderr)
     write(collated, target, allow_pickle=allow_pickle, progress=log, metadata={"converted_from": source})  # type: ignore[arg-type]
     return target

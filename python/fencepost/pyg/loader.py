@@ -118,17 +118,25 @@ class DataLoader(torch_geometric.loader.DataLoader):
     def _torch_seed(self) -> int | None:
         """The seed that torch's `RandomSampler` would draw now, after what its loader draws: equal seeds, equal batches."""
         torch.empty((), dtype=torch.int64).random_(generator=self.generator)
+        return int(torch.empty((), dtype=torch.int64).random_().item()) if self._permutes() else None
+
+    def _permutes(self) -> bool:
+        """Whether the order is a permutation that torch draws from a seed of its own."""
         sampler = self.sampler
-        if isinstance(sampler, RandomSampler) and sampler.generator is None:
-            return int(torch.empty((), dtype=torch.int64).random_().item())
-        return None
+        return (
+            type(sampler) is RandomSampler
+            and sampler.generator is None
+            and not sampler.replacement
+            and sampler.num_samples == len(self.dataset)
+            and self._seed is None
+        )
 
     def _order(self, seed: int | None) -> Any:
         """Places in the file, in the order of the epoch; None for that of the file."""
         dataset, sampler = self.dataset, self.sampler
         if isinstance(sampler, SequentialSampler) or self._seed is not None:
             order: Any = None
-        elif type(sampler) is RandomSampler and seed is not None and not sampler.replacement and sampler.num_samples == len(dataset):
+        elif seed is not None and self._permutes():
             generator = torch.Generator()
             generator.manual_seed(seed)
             order = torch.randperm(len(dataset), generator=generator).numpy()
