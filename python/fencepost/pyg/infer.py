@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.data import BaseData
-from torch_geometric.data.storage import BaseStorage, EdgeStorage, NodeStorage
+from torch_geometric.data.storage import N_KEYS, BaseStorage, EdgeStorage, NodeStorage
 from torch_geometric.edge_index import EdgeIndex
 from torch_geometric.index import Index
 
@@ -92,9 +92,15 @@ def num_nodes(store: BaseStorage) -> int | None:
     mapping = store._mapping
     if "num_nodes" in mapping:
         return mapping["num_nodes"]
+    if not isinstance(store, NodeStorage):
+        return None
+    # PyG's own first rule, which nearly always tells; silencing warnings for the others takes longer than writing the sample.
+    for key, value in mapping.items():
+        if key in N_KEYS and isinstance(value, Tensor):
+            return int(value.size(store._parent().__cat_dim__(key, value, store)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return store.num_nodes if isinstance(store, NodeStorage) else None
+        return store.num_nodes
 
 
 def is_sparse(value: Any) -> bool:
