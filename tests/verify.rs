@@ -217,6 +217,21 @@ fn a_file_cut_off_while_open_is_an_error() {
 }
 
 #[test]
+fn verify_stops_when_it_is_told_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.fence");
+    write_small(&path, 20);
+    let told = std::sync::atomic::AtomicBool::new(true);
+    let dataset = Dataset::open(&path).unwrap();
+    match dataset.verify_with(VerifyOptions::new().stop(&told)) {
+        Err(Error::Io { source, .. }) => assert_eq!(source.kind(), std::io::ErrorKind::Interrupted),
+        other => panic!("{other:?}"),
+    }
+    let told = std::sync::atomic::AtomicBool::new(false);
+    assert!(dataset.verify_with(VerifyOptions::new().stop(&told)).unwrap().ok());
+}
+
+#[test]
 fn verify_tells_its_progress_and_takes_any_number_of_threads() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.fence");

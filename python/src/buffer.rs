@@ -17,6 +17,8 @@ use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
 use pyo3::{PyClass, ffi};
 
+use crate::errors::raise;
+
 /// Dimensions of a field of a batch at most: one more than an attribute has.
 const MAX_DIMS: usize = 16;
 
@@ -63,13 +65,27 @@ impl<'a, 'py> Edge<'a, '_, 'py> {
 }
 
 fn check_size(item: usize, shape: &[usize], bytes: usize) -> PyResult<()> {
-    let needed = shape.iter().try_fold(item, |product, &extent| product.checked_mul(extent));
-    if needed == Some(bytes) && shape.len() <= MAX_DIMS {
-        return Ok(());
+    let empty = shape.contains(&0);
+    let others = shape
+        .iter()
+        .filter(|&&extent| extent > 0)
+        .try_fold(item, |product, &extent| product.checked_mul(extent));
+    let needed = if empty { Some(0) } else { others };
+    if needed != Some(bytes) || shape.len() > MAX_DIMS {
+        return Err(PyValueError::new_err(format!(
+            "internal: an array of shape {shape:?} with elements of {item} bytes over {bytes} bytes; please report it"
+        )));
     }
-    Err(PyValueError::new_err(format!(
-        "internal: an array of shape {shape:?} with elements of {item} bytes over {bytes} bytes; please report it"
-    )))
+    // Legal in a file, where a product with a 0 is 0 whatever the others are; numpy and torch multiply the others all the same.
+    if empty && others.is_none_or(|others| isize::try_from(others).is_err()) {
+        return Err(Python::attach(|py| {
+            let message = format!(
+                "a value of shape {shape:?} has no elements, but its other extents are beyond what numpy and torch can count: read its shape with `locate`"
+            );
+            raise(py, "UnsupportedError", &message)
+        }));
+    }
+    Ok(())
 }
 
 /// An array over memory that `owner` keeps alive. The caller has seen to it that the memory is as large as shape and dtype ask

@@ -76,13 +76,18 @@ pub(crate) fn parse(value: &Bound<'_, PyAny>) -> PyResult<DType> {
     let refuse = || {
         let names: Vec<&str> = DType::ALL.iter().map(|dtype| dtype.name()).collect();
         PyTypeError::new_err(format!(
-            "no dtype of the format: {value}: expected one of {}, or a dtype of numpy or torch",
+            "no dtype of the format: {value}: expected one of {} (the number counts bits, so numpy's \"i8\" is i64 here), or a dtype of numpy or torch such as numpy.int64",
             names.join(", ")
         ))
     };
     if let Ok(name) = value.cast::<PyString>() {
-        if let Some(dtype) = of_name(name.to_str()?) {
+        let name = name.to_str()?;
+        if let Some(dtype) = of_name(name) {
             return Ok(dtype);
+        }
+        // numpy counts bytes: if its "i4" were taken, its "i8" would be too, and be another type than it means.
+        if name.len() <= 3 && name.starts_with(|first: char| first.is_ascii_alphabetic()) {
+            return Err(refuse());
         }
     } else if let Ok(class) = value.cast::<PyType>() {
         if class.is(py.get_type::<PyString>()) {

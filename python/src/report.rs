@@ -3,11 +3,15 @@
 #![forbid(unsafe_code)]
 
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 use fencepost::{BadBlock, Dataset, VerifyOptions, VerifyReport};
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 
-use crate::errors::OrRaise;
+use crate::errors::{OrRaise, raise};
 
 /// A block whose bytes are not what was written.
 #[pyclass(name = "BadBlock", module = "fencepost", frozen)]
@@ -160,21 +164,64 @@ impl PyVerifyReport {
     }
 }
 
+/// How long one waits for the report before looking whether Python has been interrupted.
+const SLICE: Duration = Duration::from_millis(50);
+
 pub(crate) fn verify(
     py: Python<'_>,
     dataset: &Dataset,
     threads: Option<NonZeroUsize>,
     progress: bool,
 ) -> PyResult<PyVerifyReport> {
-    let _ = progress;
-    let inner = py
-        .detach(|| {
-            let mut options = VerifyOptions::new();
+    let (done, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let bar = if progress {
+        let total: u64 = dataset.file_bytes();
+        Some(py.import("fencepost._progress")?.call_method1("bar", (total, "verifying", "B"))?)
+    } else {
+        None
+    };
+    let (send, receive) = mpsc::channel();
+    let receive = Mutex::new(receive);
+    // Of another thread, so that this one, which may be Python's main thread, can look after signals and the bar.
+    let outcome = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut options = VerifyOptions::new().stop(&stop).progress(|progress| {
+                done.store(progress.done, Ordering::Relaxed);
+            });
             if let Some(threads) = threads {
                 options = options.threads(threads);
             }
-            dataset.verify_with(options)
-        })
-        .or_raise()?;
-    Ok(PyVerifyReport { inner })
+            // The receiver waits for just this.
+            let _received = send.send(dataset.verify_with(options));
+        });
+        let mut shown = 0;
+        let mut interrupted = None;
+        loop {
+            let received = py.detach(|| receive.lock().recv_timeout(SLICE));
+            let now = done.load(Ordering::Relaxed);
+            let told = bar.as_ref().map_or(Ok(()), |bar| {
+                bar.call_method1("update", (now - std::mem::replace(&mut shown, now),)).map(|_| ())
+            });
+            if let Err(error) = told.and_then(|()| py.check_signals()) {
+                // Its last word is still waited for: the thread borrows from here.
+                stop.store(true, Ordering::Relaxed);
+                interrupted.get_or_insert(error);
+            }
+            match received {
+                Ok(report) => return interrupted.map_or_else(|| report.or_raise(), Err),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(raise(
+                        py,
+                        "LoaderError",
+                        "the thread that verifies panicked; please report it",
+                    ));
+                }
+            }
+        }
+    });
+    if let Some(bar) = &bar {
+        bar.call_method0("close")?;
+    }
+    Ok(PyVerifyReport { inner: outcome? })
 }

@@ -76,6 +76,7 @@ type ProgressFn<'a> = Box<dyn FnMut(VerifyProgress) + Send + 'a>;
 pub struct VerifyOptions<'a> {
     threads: Option<NonZeroUsize>,
     progress: Option<ProgressFn<'a>>,
+    stop: Option<&'a AtomicBool>,
 }
 
 impl<'a> VerifyOptions<'a> {
@@ -95,6 +96,13 @@ impl<'a> VerifyOptions<'a> {
     #[must_use]
     pub fn progress(mut self, progress: impl FnMut(VerifyProgress) + Send + 'a) -> Self {
         self.progress = Some(Box::new(progress));
+        self
+    }
+
+    /// Gives up soon after this has become true, while blocks are checked.
+    #[must_use]
+    pub fn stop(mut self, stop: &'a AtomicBool) -> Self {
+        self.stop = Some(stop);
         self
     }
 }
@@ -128,7 +136,8 @@ impl Dataset {
     ///
     /// # Errors
     /// [`Error::Format`](crate::Error::Format) if the file has another length than when it was opened;
-    /// [`Error::Io`](crate::Error::Io) if the table of checksums cannot be read.
+    /// [`Error::Io`](crate::Error::Io) if the table of checksums cannot be read, or of kind
+    /// [`Interrupted`](std::io::ErrorKind::Interrupted) if it was [told to stop](VerifyOptions::stop).
     pub fn verify_with(&self, options: VerifyOptions<'_>) -> Result<VerifyReport> {
         self.check_length()?;
         let inner = &*self.inner;
@@ -196,6 +205,12 @@ fn check_blocks(
             let Some((index, blocks)) = work.get(next.fetch_add(1, Ordering::Relaxed)) else {
                 break;
             };
+            if options.stop.is_some_and(|told| told.load(Ordering::Relaxed)) {
+                let source = std::io::ErrorKind::Interrupted.into();
+                let path = inner.storage.path();
+                failure.lock().get_or_insert_with(|| Error::io("verify to the end", path, source));
+                return;
+            }
             let mut done = 0;
             for block in blocks.clone() {
                 let section = &sections[*index];
