@@ -176,6 +176,7 @@ class Dataset:
         exclude_keys: _Names = (),
         padded: _Names = (),
         flat: _Names = (),
+        node_axes: _Names = ...,
     ) -> Batch: ...
     def select(self, indices: _Indices) -> Dataset: ...
     def project(self, names: _Names) -> Dataset: ...
@@ -286,6 +287,7 @@ class Loader:
         exclude_keys: _Names = (),
         padded: _Names = (),
         flat: _Names = (),
+        node_axes: _Names = ...,
         on_error: Literal["stop", "skip"] = "stop",
         resident_budget: int | None = None,
     ) -> Self: ...

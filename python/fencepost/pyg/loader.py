@@ -32,7 +32,8 @@ class DataLoader(torch_geometric.loader.DataLoader):
             0, the default, takes two. Where PyG loads, it is PyG's number of processes.
         seed: shuffle by the native sampler instead, which needs no list of all indices and the same order for the same
             seed and epoch everywhere (`set_epoch`); for very large sets.
-        max_nodes, max_edges: as many samples in a batch as these allow, at most `batch_size`.
+        max_nodes, max_edges: as many samples in a batch as these allow, at most `batch_size`; one that is over them alone
+            makes a batch of its own.
         pin_memory: copy each batch into pinned memory, where there is an accelerator.
         prefetch_factor: batches that each thread makes ahead, 2 by default.
         kwargs: the others of `torch.utils.data.DataLoader` (`sampler`, `batch_sampler`, `drop_last`, `generator`, ...).
@@ -52,9 +53,10 @@ class DataLoader(torch_geometric.loader.DataLoader):
         **kwargs: Any,
     ) -> None:
         reason = _why_not(dataset)
+        # Under their own names, because Lightning makes loaders anew from what it finds on them.
+        self.seed, self.max_nodes, self.max_edges = seed, max_nodes, max_edges
         self._limits = {name: limit for name, limit in (("nodes", max_nodes), ("edges", max_edges)) if limit is not None}
-        self._seed = seed
-        self._threads = 0
+                self._threads = 0
         self._prefetch = kwargs.get("prefetch_factor") or 2
         self._epoch = 0
         self._resume: dict[str, Any] | None = None
@@ -102,7 +104,7 @@ class DataLoader(torch_geometric.loader.DataLoader):
         self._epoch = epoch
 
     def __iter__(self) -> Iterator[Any]:
-        if not self._native:
+        if not self._native or self.batch_sampler is None:
             return super().__iter__()
         reason = _why_not(self.dataset)
         if reason is not None:
@@ -128,13 +130,13 @@ class DataLoader(torch_geometric.loader.DataLoader):
             and sampler.generator is None
             and not sampler.replacement
             and sampler.num_samples == len(self.dataset)
-            and self._seed is None
+            and self.seed is None
         )
 
     def _order(self, seed: int | None) -> Any:
         """Places in the file, in the order of the epoch; None for that of the file."""
         dataset, sampler = self.dataset, self.sampler
-        if isinstance(sampler, SequentialSampler) or self._seed is not None:
+        if isinstance(sampler, SequentialSampler) or self.seed is not None:
             order: Any = None
         elif seed is not None and self._permutes():
             generator = torch.Generator()
@@ -157,13 +159,14 @@ class DataLoader(torch_geometric.loader.DataLoader):
         view = native if order is None else native[order]
         options: dict[str, Any] = dict(batcher.options)
         if self._limits:
-            options["max_per_batch"] = self._limits
-        shuffled = self._seed is not None and isinstance(self.sampler, RandomSampler)
+            # As PyG's DynamicBatchSampler: a sample over the limit comes alone.
+            options.update(max_per_batch=self._limits, oversize="alone")
+        shuffled = self.seed is not None and isinstance(self.sampler, RandomSampler)
         return fencepost.Loader(
             view,
             batch_size=self.batch_sampler.batch_size,
             shuffle=shuffled,
-            seed=self._seed or 0,
+            seed=self.seed or 0,
             num_workers=self._threads,
             prefetch_factor=self._prefetch,
             drop_last=self.batch_sampler.drop_last,
@@ -189,7 +192,7 @@ class DataLoader(torch_geometric.loader.DataLoader):
         state: dict[str, Any] = {"fingerprint": str(source.native.fingerprint), "epoch": self._epoch, "done": 0, "seed": None}
         if running is not None and not running.over:
             state["done"], state["seed"] = running.done, running.seed
-            if running.loader is not None and self._seed is not None:
+            if running.loader is not None and self.seed is not None:
                 state["native"] = running.loader.state_dict()
         return state
 
@@ -227,7 +230,7 @@ class _Epoch:
             if resume is not None and "native" in resume:
                 self.loader.load_state_dict(resume["native"])
                 self.done = resume["done"]
-            elif owner._seed is not None:
+            elif owner.seed is not None:
                 self.loader.set_epoch(owner._epoch)
             self.natives = iter(self.loader)
         if resume is not None and "native" not in resume:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import fencepost
+from torch_geometric.data import Dataset
 from torch_geometric.data.data import BaseData
 
 from .encode import Encoder
@@ -103,7 +104,7 @@ def write(
     A list is written by what its first sample looks like, as a stream is. Should a later sample not fit, all of the
     list is looked at, and begun anew with what they have in common, as PyG would settle it.
     """
-    again = isinstance(samples, Sequence)
+    again = isinstance(samples, (Sequence, Dataset))
     if again and len(samples) == 0:  # type: ignore[arg-type]
         raise PygError(f"{os.fspath(path)}: expected at least one sample, found an empty list; check what pre_filter lets through")
     try:

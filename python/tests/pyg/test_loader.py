@@ -147,6 +147,7 @@ def test_limits(path: Path) -> None:
     assert len(batches) == len(loader) > 3
     same(torch.cat([batch.y for batch in batches]), dataset.y)
     assert all(batch.num_edges <= 40 for batch in DataLoader(dataset, batch_size=50, max_edges=40, shuffle=True))
+    assert len(list(DataLoader(dataset, batch_size=50, max_nodes=1))) == 50
     with pytest.raises(PygError, match="axis 'edges'"):
         MappedDataset.save([Data(x=torch.ones(1, 1))] * 2, path)
         DataLoader(fencepost.pyg.open(path), max_edges=4)
@@ -185,6 +186,35 @@ def test_seeded_order_depends_on_seed_and_epoch(path: Path) -> None:
     assert order(1, 0) == order(1, 0)
     assert len({tuple(order(seed, epoch)) for seed in (1, 2) for epoch in (0, 1)}) == 4
     assert sorted(order(1, 0)) == sorted(order(2, 5)) == sorted(dataset.y[:, 0].tolist())
+
+
+def test_lightning(path: Path) -> None:
+    lightning = pytest.importorskip("pytorch_lightning")
+    from torch_geometric.data.lightning import LightningDataset
+
+    class Model(lightning.LightningModule):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.lin = torch.nn.Linear(11, 1)
+            self.seen = 0
+
+        def training_step(self, batch: Any, _: int) -> Any:
+            self.seen += batch.num_graphs
+            return self.lin(batch.x).pow(2).mean()
+
+        def validation_step(self, batch: Any, _: int) -> None:
+            pass
+
+        def configure_optimizers(self) -> Any:
+            return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    dataset = fencepost.pyg.open(path)
+    options = {"max_epochs": 1, "logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "accelerator": "cpu"}
+    model = Model()
+    lightning.Trainer(**options).fit(model, LightningDataset(dataset[:40], dataset[40:], batch_size=8))
+    assert model.seen == 40
+    lightning.Trainer(**options).fit(model, DataLoader(dataset, batch_size=8, shuffle=True))
+    assert model.seen == 90
 
 
 def test_hetero(tmp_path: Path) -> None:
