@@ -25,7 +25,7 @@ def register_backend() -> None:
     OnDiskDataset.BACKENDS[NAME] = FencepostDatabase
 
 
-class FencepostDatabase(Database):
+class FencepostDatabase(Database):  # type: ignore[misc]
     """Rows in one file, written once.
 
     Rows are appended in order, and the file appears under its name when the first one is read, when the database is
@@ -161,7 +161,7 @@ def _wrap(data: Any) -> tuple[str, BaseData]:
 def _unwrap(row: str, data: BaseData) -> Any:
     if row == "data":
         return data
-    mapping = dict(data._store._mapping)  # type: ignore[attr-defined]
+    mapping = dict(data._store._mapping)
     if row == "dict":
         return mapping
     return tuple(mapping.values()) if row == "tuple" else mapping["value"]

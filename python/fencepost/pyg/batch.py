@@ -78,7 +78,7 @@ class LazyDict(dict):  # type: ignore[type-arg]
     def __or__(self, other: Any) -> Any:
         return self.copy() | other
 
-    def __ior__(self, other: Any) -> Any:  # type: ignore[override,misc]
+    def __ior__(self, other: Any) -> Any:
         self.update(other)
         return self
 
@@ -232,8 +232,9 @@ def _shifts(node: TensorNode, parts: _Parts) -> list[Any]:
     """What PyG adds to each sample: a number, or one for each row."""
     if node.increment is None:
         return [0] * parts.count
-    increments = _increments(node, parts)
-    return increments.reshape([parts.count, -1]).tolist() if node.increment.shape else increments.tolist()
+    increments: Tensor = _increments(node, parts)
+    shifts: list[Any] = (increments.reshape([parts.count, -1]) if node.increment.shape else increments).tolist()
+    return shifts
 
 
 def _edge_index(node: TensorNode, value: Tensor, parts: _Parts) -> EdgeIndex:

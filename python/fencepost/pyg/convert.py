@@ -8,6 +8,7 @@ from typing import Any
 
 from torch_geometric.data import Dataset, InMemoryDataset
 from torch_geometric.data.data import BaseData
+from torch_geometric.data.separate import separate
 from torch_geometric.io import fs
 
 from . import legacy
@@ -33,7 +34,7 @@ class _Stored:
         dataset = self.dataset
         if isinstance(dataset, InMemoryDataset) and not isinstance(dataset, MappedDataset) and dataset.slices is not None:
             for index in dataset.indices():
-                yield legacy.separate(type(dataset._data), dataset._data, index, dataset.slices, decrement=False)
+                yield separate(type(dataset._data), dataset._data, index, dataset.slices, decrement=False)
             return
         for index in dataset.indices():
             yield dataset.get(index)

@@ -18,7 +18,7 @@ from .write import SampleWriter, write
 
 
 
-class MappedDataset(InMemoryDataset):
+class MappedDataset(InMemoryDataset):  # type: ignore[misc]
     """A drop-in for `torch_geometric.data.InMemoryDataset` whose samples stay in a file.
 
     Change the base class, and nothing else: `process` with `self.save(samples, path)` or with `self.collate`, `self.load`,
@@ -134,7 +134,7 @@ class MappedDataset(InMemoryDataset):
     # Writing ----------------------------------------------------------------------------------------------------------
 
     @classmethod
-    def save(  # type: ignore[override]
+    def save(
         cls, data_list: Iterable[BaseData], path: Any, *, allow_pickle: bool | None = None, progress: bool = False
     ) -> None:
         """Writes samples to a file. A generator is streamed; the file appears under its name when it is complete."""
@@ -207,7 +207,7 @@ class MappedDataset(InMemoryDataset):
                 f"{type(self).__name__}: expected data, found none: call self.load(self.processed_paths[0]) after "
                 "super().__init__(...)"
             )
-        return super().len()
+        return int(super().len())
 
     def get(self, idx: int) -> Any:
         inside = self.__dict__
@@ -257,7 +257,7 @@ class MappedDataset(InMemoryDataset):
     def num_classes(self) -> int:
         source = self._file()
         if source is None or self.transform is not None or not source.homogeneous:
-            return super().num_classes
+            return int(super().num_classes)
         node = source.profile.stores[0].attributes.get("y")
         return int(self._infer_num_classes(None if node is None else source.column(node)))
 
@@ -265,7 +265,8 @@ class MappedDataset(InMemoryDataset):
         """A data set of its own with these samples. The file never changes, so nothing has to be copied."""
         source = self._file()
         if source is None:
-            return super().copy(idx)  # type: ignore[return-value]
+            held: MappedDataset = super().copy(idx)
+            return held
         chosen = self.indices() if idx is None else self.index_select(idx).indices()
         out = copy.copy(self)
         out._indices = None

@@ -87,7 +87,7 @@ class Names:
         return name
 
 
-def num_nodes(store: BaseStorage) -> int | None:
+def num_nodes(store: BaseStorage) -> Any:
     """The number of nodes as PyG infers it, without its warning: that belongs to the user's own questions."""
     mapping = store._mapping
     if "num_nodes" in mapping:
@@ -194,7 +194,7 @@ class _Inference:
         order = [store._key for store in stores_of(self.samples[0])]
         for sample in self.samples:
             if [store._key for store in stores_of(sample)] != order:
-                return [_Reordered(sample, order) for sample in self.samples]  # type: ignore[misc]
+                return [_Reordered(sample, order) for sample in self.samples]
         return list(self.samples)
 
     def refuse_native(self, reason: str) -> None:
@@ -318,7 +318,7 @@ class _Inference:
         self, node: TensorNode, values: list[Any], column: Sequence[BaseStorage], base: str, shape: list[int | str]
     ) -> TensorNode:
         node.increment = self.increment(node, values, column, base, shape)
-        increment = None
+        increment: Any = None
         if node.increment is not None:
             if node.increment.hidden:
                 increment = {"attribute": node.increment.hidden}

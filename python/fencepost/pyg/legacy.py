@@ -118,5 +118,5 @@ def convert_beside(path: str, data_cls: type[BaseData] = Data, allow_pickle: boo
     collated = Collated(data, slices)
     if log:
         print(f"fencepost: {path} was written by InMemoryDataset; converting its {len(collated)} samples to {target}", file=sys.stderr)
-    write(collated, target, allow_pickle=allow_pickle, progress=log, metadata={"converted_from": source})  # type: ignore[arg-type]
+    write(collated, target, allow_pickle=allow_pickle, progress=log, metadata={"converted_from": source})
     return target

@@ -19,7 +19,7 @@ from .source import Source
 DEFAULT_THREADS = 2
 
 
-class DataLoader(torch_geometric.loader.DataLoader):
+class DataLoader(torch_geometric.loader.DataLoader):  # type: ignore[misc]
     """`torch_geometric.loader.DataLoader` for `MappedDataset`: the same arguments, the same batches in the same order.
 
     Batches are gathered by threads of the native loader. A data set that cannot be batched natively (it has a transform, is
@@ -56,7 +56,7 @@ class DataLoader(torch_geometric.loader.DataLoader):
         # Under their own names, because Lightning makes loaders anew from what it finds on them.
         self.seed, self.max_nodes, self.max_edges = seed, max_nodes, max_edges
         self._limits = {name: limit for name, limit in (("nodes", max_nodes), ("edges", max_edges)) if limit is not None}
-                self._threads = 0
+        self._threads = 0
         self._prefetch = kwargs.get("prefetch_factor") or 2
         self._epoch = 0
         self._resume: dict[str, Any] | None = None
@@ -103,7 +103,7 @@ class DataLoader(torch_geometric.loader.DataLoader):
         """The epoch that comes next: with `seed`, its order depends on it."""
         self._epoch = epoch
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Any:
         if not self._native or self.batch_sampler is None:
             return super().__iter__()
         reason = _why_not(self.dataset)

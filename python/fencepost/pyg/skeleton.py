@@ -32,9 +32,9 @@ def _empty(make: Callable[[], BaseData], stores: Sequence[Store]) -> BaseData:
     out = make()
     for store in stores:
         if store.kind == "node":
-            out.get_node_store(store.key)  # type: ignore[attr-defined]
+            out.get_node_store(store.key)
         elif store.kind == "edge":
-            out.get_edge_store(*store.key)  # type: ignore[attr-defined,misc]
+            out.get_edge_store(*(store.key or ()))
     return out
 
 
@@ -50,7 +50,7 @@ def _fill_any(make: Callable[[], BaseData], stores: Sequence[Store]) -> Fill:
 
 def _fill_single(template: BaseData) -> Fill:
     kind = type(template)
-    store_kind = type(template._store)  # type: ignore[attr-defined]
+    store_kind = type(template._store)
     rest = {key: value for key, value in template.__dict__.items() if key != "_store"}
     new = object.__new__
 
@@ -82,8 +82,9 @@ def _fill_hetero(template: BaseData, stores: Sequence[Store]) -> Fill:
         inside = out.__dict__
         inside.update(rest)
         inside["_global_store"] = None
-        inside["_node_store_dict"] = nodes = {}
-        inside["_edge_store_dict"] = edges = {}
+        nodes: dict[Any, Any] = {}
+        edges: dict[Any, Any] = {}
+        inside["_node_store_dict"], inside["_edge_store_dict"] = nodes, edges
         for (where, key, store_kind), mapping in zip(kinds, mappings, strict=True):
             store = new(store_kind)
             facts = store.__dict__

@@ -50,7 +50,7 @@ class Source:
         *,
         data_cls: type[BaseData] | None = None,
         allow_pickle: bool = False,
-        backing: str = "auto",
+        backing: Any = "auto",
         strict: bool = False,
     ) -> Source:
         native = fencepost.open(path, backing=backing)
@@ -77,7 +77,7 @@ class Source:
 
     @property
     def path(self) -> str:
-        return os.fspath(self.native.path)
+        return str(self.native.path)
 
     @property
     def homogeneous(self) -> bool:
@@ -173,9 +173,9 @@ class Source:
         slices: dict[Any, Any] = {}
         for store in self.profile.stores:
             if store.kind == "node":
-                data.get_node_store(store.key)  # type: ignore[attr-defined]
+                data.get_node_store(store.key)
             elif store.kind == "edge":
-                data.get_edge_store(*store.key)  # type: ignore[attr-defined,misc]
+                data.get_edge_store(*(store.key or ()))
         for store, made in zip(self.profile.stores, data.stores, strict=True):
             target = slices if store.key is None else slices.setdefault(store.key, {})
             for key, node in store.attributes.items():

@@ -171,9 +171,11 @@ def _read_sparse(spec: list[Any], buffer: Callable[[int], bytes]) -> torch.Tenso
 def sparse_of(layout: torch.layout, parts: list[torch.Tensor], shape: list[int], coalesced: bool) -> torch.Tensor:
     """A sparse tensor of its parts."""
     if layout == torch.sparse_coo:
-        return torch.sparse_coo_tensor(*parts, shape, is_coalesced=coalesced or None)
+        indices, values = parts
+        return torch.sparse_coo_tensor(indices, values, shape, is_coalesced=coalesced or None)
     make = torch.sparse_csr_tensor if layout == torch.sparse_csr else torch.sparse_csc_tensor
-    return make(*parts, shape)
+    compressed, plain, values = parts
+    return make(compressed, plain, values, shape)
 
 
 def _decode(tree: Any, buffer: Callable[[int], bytes]) -> Any:
