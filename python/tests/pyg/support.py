@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import select
+import signal
+import traceback
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -123,3 +127,39 @@ def molecule(nodes: int, seed: int = 0, **more: Any) -> Data:
 
 def molecules(count: int) -> list[Data]:
     return [molecule(1 + (7 * i) % 13, i) for i in range(count)]
+
+
+def in_child(work: Callable[[], Any], timeout: float = 120) -> tuple[int, str]:
+    """Runs work in a forked child: its exit code, and the text of what it returned, or of its exception.
+
+    A child may die or hang without taking the tests with it, and starts in no time; an interpreter of its own would import torch
+    for seconds.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.close(reading)
+            os.setpgid(0, 0)
+            try:
+                text, code = str(work()), 0
+            except BaseException:
+                text = traceback.format_exc()
+            os.write(writing, text.encode()[-60_000:])
+        finally:
+            os._exit(code)
+    os.close(writing)
+    text = b""
+    try:
+        while select.select([reading], [], [], timeout)[0]:
+            part = os.read(reading, 65536)
+            if not part:
+                break
+            text += part
+        else:
+            os.killpg(child, signal.SIGKILL)
+            text += f"no end after {timeout} s".encode()
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), text.decode()
+    finally:
+        os.close(reading)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 import os
 import pickle
-import subprocess
+import resource
 import sys
-import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from fencepost.pyg import MappedDataset, PickleError, PygError
 from torch_geometric.data import Data, HeteroData, InMemoryDataset
 from torch_geometric.data.summary import Summary
 
-from .support import Reference, molecules, same, same_data
+from .support import Reference, in_child, molecules, same, same_data
 
 
 def shapes(base: type) -> type:
@@ -154,53 +154,40 @@ def test_a_process_that_raises_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", ["append", "save"])
 def test_a_process_that_is_killed_leaves_no_half_set(way: str, tmp_path: Path) -> None:
-    script = textwrap.dedent(
-        f"""
-        import os, sys
-        import torch
-        from torch_geometric.data import Data
-        from fencepost.pyg import MappedDataset
+    class Killed(MappedDataset):
+        kill = True
 
-        class Killed(MappedDataset):
-            def process(self):
-                def samples():
-                    for i in range(1000):
-                        if i == 900 and sys.argv[1] == "kill":
-                            os._exit(9)
-                        yield Data(x=torch.full((20, 200), float(i)))
-                if {way!r} == "append":
-                    self.extend(samples())
-                else:
-                    self.save(samples(), self.processed_paths[0])
+        def process(self) -> None:
+            if way == "append":
+                self.extend(self.samples())
+            else:
+                self.save(self.samples(), self.processed_paths[0])
 
-        print(len(Killed({str(tmp_path)!r})))
-        """
-    )
-    run = [sys.executable, "-c", script]
-    assert subprocess.run([*run, "kill"], check=False).returncode == 9
+        def samples(self) -> Iterator[Data]:
+            for i in range(1000):
+                if i == 900 and self.kill:
+                    os._exit(9)
+                yield Data(x=torch.full((20, 200), float(i)))
+
+    assert in_child(lambda: Killed(str(tmp_path)))[0] == 9
     assert not (tmp_path / "processed" / "data.fence").exists()
-    done = subprocess.run([*run, "go"], check=True, capture_output=True, text=True)
-    assert done.stdout.strip() == "1000"
+    Killed.kill = False
+    dataset = Killed(str(tmp_path))
+    assert len(dataset) == 1000 and dataset[999].x[0, 0] == 999
     assert sorted(path.name for path in (tmp_path / "processed").iterdir()) == ["data.fence", "pre_filter.pt", "pre_transform.pt"]
 
 
 def test_save_streams_in_bounded_memory(tmp_path: Path) -> None:
-    script = textwrap.dedent(
-        f"""
-        import resource
-        import torch
-        from torch_geometric.data import Data
-        from fencepost.pyg import MappedDataset
-
-        MappedDataset.save((Data(x=torch.ones(10, 2)) for _ in range(10)), {str(tmp_path / "small.fence")!r})
+    def work() -> int:
+        MappedDataset.save((Data(x=torch.ones(10, 2)) for _ in range(10)), tmp_path / "small.fence")
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        MappedDataset.save((Data(x=torch.full((1000, 250), float(i))) for i in range(400)), {str(tmp_path / "a.fence")!r})
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
-        """
-    )
-    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+        MappedDataset.save((Data(x=torch.full((1000, 250), float(i))) for i in range(400)), tmp_path / "a.fence")
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+
+    code, text = in_child(work)
+    assert code == 0, text
     assert os.path.getsize(tmp_path / "a.fence") >= 400_000_000
-    assert int(done.stdout) < 120_000, f"{int(done.stdout)} KiB more for a file of 400 MB"
+    assert int(text) < 120_000, f"{int(text)} KiB more for a file of 400 MB"
 
 
 def test_an_empty_set_is_a_clear_error(tmp_path: Path) -> None:
@@ -381,9 +368,19 @@ def test_classes_of_the_users(tmp_path: Path) -> None:
     assert dataset[2].twice() == 4
     batch = dataset._file().batch([0, 2])
     assert type(batch).__name__ == "SpecialBatch" and batch[1].twice() == 4
-    script = "import sys, fencepost.pyg; fencepost.pyg.open(sys.argv[1])"
-    done = subprocess.run([sys.executable, "-c", script, tmp_path / "a.fence"], check=False, capture_output=True, text=True)
-    assert "has not loaded; import the module first, or pass data_cls=" in done.stderr
+
+
+def test_a_class_that_is_not_loaded_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "their_shapes.py").write_text("from torch_geometric.data import Data\nclass Shape(Data): pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    shape = __import__("their_shapes").Shape
+    MappedDataset.save([shape(x=torch.ones(i + 1, 2)) for i in range(3)], tmp_path / "a.fence")
+    assert type(fencepost.pyg.open(tmp_path / "a.fence")[0]) is shape
+    monkeypatch.delitem(sys.modules, "their_shapes")
+    with pytest.raises(PygError, match="class their_shapes.Shape, which this program has not loaded; import the module first, or pass data_cls="):
+        fencepost.pyg.open(tmp_path / "a.fence")
+    assert "their_shapes" not in sys.modules
+    assert type(fencepost.pyg.open(tmp_path / "a.fence", data_cls=shape)[0]) is shape
 
 
 def test_hetero_sets(tmp_path: Path) -> None:

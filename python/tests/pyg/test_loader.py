@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
-import textwrap
 import threading
 import warnings
 from pathlib import Path
@@ -16,9 +15,9 @@ import pytest
 import torch
 import torch_geometric.loader
 from fencepost.pyg import DataLoader, MappedDataset, PygError
-from torch_geometric.data import Data, HeteroData
+from torch_geometric.data import Batch, Data, HeteroData
 
-from .support import Reference, molecules, same, same_batch
+from .support import Reference, in_child, molecules, same, same_batch
 
 
 @pytest.fixture
@@ -238,61 +237,50 @@ def test_hetero(tmp_path: Path) -> None:
         assert [data["b"].num_nodes for data in mine.to_data_list()] == its["b"]._num_nodes
 
 
-@pytest.mark.parametrize("context", ["fork", "spawn"])
-def test_worker_processes(path: Path, context: str, tmp_path: Path) -> None:
-    """PyG's and torch's loaders, in workers, after the parent has used the data set and the native loader.
+def load_in_workers(path: str, context: str) -> str:
+    """PyG's and torch's loaders, in workers, after this process has used the data set and the native loader."""
+    dataset = fencepost.pyg.open(path)
+    same(dataset[3].y, dataset.y[3:4])
+    native = iter(DataLoader(dataset, batch_size=8))
+    next(native)
+    # Persistent, because a spawned worker takes seconds to import torch.
+    workers = 2 if context == "fork" else 1
+    options = {"batch_size": 8, "num_workers": workers, "multiprocessing_context": context, "persistent_workers": True}
+    for loader in (
+        torch_geometric.loader.DataLoader(dataset[10:40], **options),
+        torch.utils.data.DataLoader(dataset[10:40], collate_fn=Batch.from_data_list, **options),
+    ):
+        for _ in range(2):
+            same(torch.cat([batch.y for batch in loader]), dataset.y[10:40])
+    assert len(list(native)) == 6
+    return "done"
 
-    In a process of its own: workers that hang must not take the tests with them.
-    """
-    script = textwrap.dedent(
-        f"""
-        import torch, torch_geometric.loader, fencepost.pyg
-        from torch_geometric.data import Batch
 
-        if __name__ == "__main__":
-            dataset = fencepost.pyg.open({str(path)!r})
-            dataset[3], dataset.y
-            native = iter(fencepost.pyg.DataLoader(dataset, batch_size=8))
-            first = next(native)
-            # Persistent, because a spawned worker takes seconds to import torch.
-            options = dict(batch_size=8, num_workers=2, multiprocessing_context={context!r}, persistent_workers=True)
-            for loader in (
-                torch_geometric.loader.DataLoader(dataset[10:40], **options),
-                torch.utils.data.DataLoader(dataset[10:40], collate_fn=Batch.from_data_list, **options),
-            ):
-                for _ in range(2):
-                    y = torch.cat([batch.y for batch in loader])
-                    assert torch.equal(y, dataset.y[10:40])
-                del loader
-            assert len(list(native)) == 6
-            print("done")
-        """
-    )
+def test_forked_workers(path: Path) -> None:
+    assert in_child(lambda: load_in_workers(str(path), "fork")) == (0, "done")
+
+
+def test_spawned_workers(path: Path, tmp_path: Path) -> None:
     file = tmp_path / "script.py"
-    file.write_text(script)
-    done = subprocess.run([sys.executable, file], check=False, capture_output=True, text=True, timeout=240)
+    folder = str(Path(__file__).parents[1])
+    file.write_text(
+        f"import sys\nsys.path.insert(0, {folder!r})\nfrom pyg.test_loader import load_in_workers\n"
+        f"if __name__ == '__main__':\n    print(load_in_workers({str(path)!r}, 'spawn'))\n"
+    )
+    # In a process of its own: workers that hang must not take the tests with them.
+    done = subprocess.run([sys.executable, file], check=False, capture_output=True, text=True, timeout=300)
     assert done.stdout == "done\n", done.stderr
 
 
 def test_the_native_loader_in_a_forked_child(path: Path) -> None:
-    script = textwrap.dedent(
-        f"""
-        import os, torch, fencepost.pyg
-        dataset = fencepost.pyg.open({str(path)!r})
-        loader = fencepost.pyg.DataLoader(dataset, batch_size=8)
-        running = iter(loader); next(running)
-        for _ in range(5):
-            child = os.fork()
-            if child == 0:
-                y = torch.cat([batch.y for batch in loader])
-                os._exit(0 if torch.equal(y, dataset.y) else 3)
-            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        assert len(list(running)) == 6
-        print("done")
-        """
-    )
-    done = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True, text=True, timeout=240)
-    assert done.stdout == "done\n", done.stderr
+    dataset = fencepost.pyg.open(path)
+    loader = DataLoader(dataset, batch_size=8)
+    expected = dataset.y
+    running = iter(loader)
+    next(running)
+    for _ in range(5):
+        assert in_child(lambda: same(torch.cat([batch.y for batch in loader]), expected)) == (0, "None")
+    assert len(list(running)) == 6
 
 
 def test_threads_share_a_data_set(path: Path) -> None:
