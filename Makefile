@@ -21,7 +21,7 @@ demo: ## import real molecules and graphs, verify them, compare the three backin
 	cargo build $(CARGO_FLAGS) --profile demo --no-default-features -p fencepost-cli
 	@cargo run $(CARGO_FLAGS) --profile demo --no-default-features --quiet -p fencepost-cli -- demo --data examples/data
 
-test: ## all tests: Rust, documentation, examples, then the reference reader in Python
+test: ## all tests: Rust, documentation, examples, then in Python the reference reader and the package
 	@ci/test.sh rust
 	@ci/test.sh doc
 	@ci/test.sh examples
@@ -49,4 +49,4 @@ fuzz: ## every fuzz target for FUZZ_SECONDS each (needs cargo-fuzz and a nightly
 clean: ## remove what was built here (the Python environment in the user's cache stays)
 	cargo clean
 	rm -rf .pytest_cache fuzz/target fuzz/artifacts
-	find format-spec -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find format-spec python -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

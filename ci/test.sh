@@ -4,6 +4,7 @@
 # Two variables tie the sides together:
 #   FENCEPOST_PYTHON  a Python with numpy, for Rust tests that run format-spec/reference_reader.py
 #   FENCEPOST_BIN     the built command line, for Python tests that need files written by Rust
+# FENCEPOST_TORCH_PYTHON is a Python that also has torch, for the tests of what stands on it.
 # CARGO_FLAGS is handed to every cargo command (.ci/run sets --locked).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -16,6 +17,33 @@ python_env() {
         FENCEPOST_PYTHON=$(ci/python_env.sh requirements-test.txt)
     fi
     export FENCEPOST_PYTHON
+}
+
+# Builds the package as users get it, and tests it. It is installed below the target directory, not into the environment, which
+# other checkouts share.
+python_package() {
+    wheels=$target/wheels package=$target/python
+    rm -rf "$wheels" "$package"
+    env PATH="$(dirname "$FENCEPOST_PYTHON"):$PATH" "$FENCEPOST_PYTHON" -m maturin build ${flags[@]+"${flags[@]}"} --quiet \
+        --interpreter "$FENCEPOST_PYTHON" --out "$wheels"
+    "$FENCEPOST_PYTHON" -m pip install --quiet --disable-pip-version-check --no-deps --no-index --target "$package" "$wheels"/*.whl
+    size=$(wc -c <"$(echo "$wheels"/*.whl)")
+    if ((size > 5000000)); then
+        echo "test: the wheel has $size bytes, more than 5 MB" >&2
+        exit 1
+    fi
+    export PYTHONPATH=$package PYTHONDONTWRITEBYTECODE=1 FENCEPOST_MYPY_CACHE=$target/mypy
+    # numpy alone: what needs torch skips itself.
+    "$FENCEPOST_PYTHON" -m pytest -p no:cacheprovider python/tests
+    if [[ -z ${FENCEPOST_TORCH_PYTHON:-} ]]; then
+        FENCEPOST_TORCH_PYTHON=$(ci/python_env.sh requirements-test.txt requirements-torch.txt)
+    fi
+    local files=()
+    for file in python/tests/test_*.py; do
+        # Not a second time what has run above.
+        if grep -q 'importorskip("torch' "$file"; then files+=("$file"); fi
+    done
+    "$FENCEPOST_TORCH_PYTHON" -m pytest -p no:cacheprovider "${files[@]}"
 }
 
 case ${1:-} in
@@ -51,6 +79,7 @@ python)
         "$FENCEPOST_PYTHON" -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')
     export FENCEPOST_BIN=$target/debug/fencepost
     "$FENCEPOST_PYTHON" -m pytest -p no:cacheprovider format-spec/tests
+    python_package
     ;;
 *)
     echo "usage: ci/test.sh rust | doc | examples | python" >&2

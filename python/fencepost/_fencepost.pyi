@@ -8,6 +8,24 @@ from typing import Any, Literal, Self, TypeAlias, final, overload
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = [
+    "Attribute",
+    "BadBlock",
+    "Batch",
+    "Dataset",
+    "DatasetIter",
+    "Loader",
+    "LoaderIter",
+    "Metrics",
+    "Problem",
+    "Schema",
+    "Summary",
+    "VerifyReport",
+    "Writer",
+    "_reopen",
+    "open",
+]
+
 _Path: TypeAlias = str | PathLike[str]
 _Names: TypeAlias = str | Iterable[str]
 _Array: TypeAlias = NDArray[Any]

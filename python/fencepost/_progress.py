@@ -30,7 +30,7 @@ class _Lines:
 
 def bar(total: int | None, text: str, unit: str) -> Any:
     try:
-        from tqdm.auto import tqdm
+        from tqdm.auto import tqdm  # type: ignore[import-untyped, unused-ignore]
     except ImportError:
         return _Lines(total, text, unit)
     return tqdm(total=total, desc=text, unit=f" {unit}", unit_scale=unit == "B")

@@ -125,6 +125,7 @@ fn open_file(path: &std::path::Path, backing: &str) -> PyResult<(Dataset, String
 
 /// What a pickle calls: opens the file again and sees that it is the same.
 #[pyfunction(name = "_reopen")]
+#[pyo3(signature = (path, fingerprint, backing, rows=None, names=None))]
 pub(crate) fn reopen(
     py: Python<'_>,
     path: PathBuf,
