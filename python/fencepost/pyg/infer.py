@@ -424,7 +424,8 @@ class _Inference:
             else value._values().dim() == first._values().dim() and value.dtype == first.dtype
             for value in values if is_sparse(value)
         ) and all(is_sparse(value) and value.layout == first.layout for value in values)
-        if not alike or FORMAT_DTYPES.get(first.dtype) is None:
+        # Compressed tensors with a dimension of batches are rare, and stored whole.
+        if not alike or FORMAT_DTYPES.get(first.dtype) is None or (first.layout != torch.sparse_coo and first.dim() != 2):
             return self.object(values, base)
         parts: list[str] = []
         for suffix, part, cat_dim in sparse_parts(first):

@@ -169,13 +169,28 @@ def _read_sparse(spec: list[Any], buffer: Callable[[int], bytes]) -> torch.Tenso
 
 
 def sparse_of(layout: torch.layout, parts: list[torch.Tensor], shape: list[int], coalesced: bool) -> torch.Tensor:
-    """A sparse tensor of its parts."""
+    """A sparse tensor of its parts. Indices beyond its shape are an error: torch would follow them into other memory."""
+    values = parts[-1]
     if layout == torch.sparse_coo:
-        indices, values = parts
-        return torch.sparse_coo_tensor(indices, values, shape, is_coalesced=coalesced or None)
+        indices = parts[0]
+        bounds = torch.tensor(shape[: indices.size(0)]).unsqueeze(1)
+        if indices.numel() and not bool(((indices >= 0) & (indices < bounds)).all()):
+            raise PygError(f"a sparse tensor of shape {shape} has indices beyond it; run `verify` on the file")
+        # Said in so many words, or torch warns that nothing was said.
+        return torch.sparse_coo_tensor(indices, values, shape, is_coalesced=coalesced or None, check_invariants=False)
+    compressed, plain, _ = parts
+    rows, columns = (shape[0], shape[1]) if layout == torch.sparse_csr else (shape[1], shape[0])
+    steps = compressed.diff()
+    whole = (
+        compressed.numel() == rows + 1
+        and int(compressed[0]) == 0
+        and int(compressed[-1]) == plain.numel() == values.size(0)
+        and bool((steps >= 0).all())
+    )
+    if not whole or (plain.numel() and not (0 <= int(plain.min()) and int(plain.max()) < columns)):
+        raise PygError(f"a sparse tensor of shape {shape} has pointers or indices beyond it; run `verify` on the file")
     make = torch.sparse_csr_tensor if layout == torch.sparse_csr else torch.sparse_csc_tensor
-    compressed, plain, values = parts
-    return make(compressed, plain, values, shape)
+    return make(compressed, plain, values, shape, check_invariants=False)
 
 
 def _decode(tree: Any, buffer: Callable[[int], bytes]) -> Any:

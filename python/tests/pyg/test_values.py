@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from fencepost.pyg import PygError
-from fencepost.pyg.values import Unsupported, decode, encode
+from fencepost.pyg.values import Unsupported, decode, encode, sparse_of
 
 from .support import same
 
@@ -26,7 +26,6 @@ from .support import same
     ],
     ids=lambda value: repr(value)[:40].encode("ascii", "replace").decode(),
 )  # fmt: skip
-@pytest.mark.filterwarnings("ignore:Sparse")
 def test_round_trip(value: Any) -> None:
     same(decode(encode(value)), value)
     assert encode(value) == encode(decode(encode(value)))
@@ -66,3 +65,19 @@ def test_the_rest_is_refused(value: Any) -> None:
 def test_bad_bytes_are_an_error(data: bytes) -> None:
     with pytest.raises(PygError):
         decode(data)
+
+
+@pytest.mark.parametrize(
+    ("layout", "parts"),
+    [
+        (torch.sparse_coo, [[[0, 5], [0, 1]], [1.0, 2.0]]),
+        (torch.sparse_coo, [[[0, -1], [0, 1]], [1.0, 2.0]]),
+        (torch.sparse_csr, [[0, 1, 2], [0, 9], [1.0, 2.0]]),
+        (torch.sparse_csr, [[0, 9, 2], [0, 1], [1.0, 2.0]]),
+        (torch.sparse_csr, [[0, 1, 9], [0, 1], [1.0, 2.0]]),
+        (torch.sparse_csc, [[0, 1], [0, 1], [1.0, 2.0]]),
+    ],
+)
+def test_sparse_indices_beyond_the_shape_are_an_error(layout: Any, parts: Any) -> None:
+    with pytest.raises(PygError, match="beyond it"):
+        sparse_of(layout, [torch.tensor(part) for part in parts], [2, 2], False)
