@@ -100,6 +100,22 @@ def edge_index(i: int) -> EdgeIndex:
     )
 
 
+def narrow_hetero(i: int) -> HeteroData:
+    """PyG adds int64 to indices of edge stores, whatever their dtype; a 1-dim one becomes two rows in its batches."""
+    data = HeteroData()
+    data["a"].x = torch.randn(i + 1, 2)
+    data["b"].x = torch.randn(i + 2, 2)
+    data["a", "to", "b"].edge_index = torch.zeros(2, i, dtype=torch.int32)
+    return data
+
+
+def flat_index_hetero(i: int) -> HeteroData:
+    data = narrow_hetero(i)
+    data["a", "to", "b"].some_index = torch.arange(i + 1)
+    data["a"].some_batch = torch.arange(i + 1)
+    return data
+
+
 KINDS: dict[str, Callable[[], list[Any]]] = {
     "molecules": lambda: molecules(COUNT),
     "0-dim": lambda: each(lambda i: torch.tensor(i * 1.5)),
@@ -173,6 +189,8 @@ KINDS: dict[str, Callable[[], list[Any]]] = {
     "sparse adj coo": lambda: each(lambda i: torch.eye(i + 2).to_sparse_coo(), "adj"),
     "own rules": own_rules,
     "hetero": lambda: [hetero(i) for i in range(COUNT)],
+    "hetero int32": lambda: [narrow_hetero(i) for i in range(COUNT)],
+    "hetero batch": lambda: [HeteroData({"a": {"x": torch.ones(i + 1, 1), "x_batch": torch.arange(i + 1)}}) for i in range(COUNT)],
     "temporal": lambda: [
         TemporalData(
             src=torch.randint(0, 3, (i + 1,)), dst=torch.randint(3, 9, (i + 1,)), t=torch.arange(i + 1), msg=torch.randn(i + 1, 2)
@@ -346,6 +364,14 @@ def test_stores_in_another_order_are_the_same(tmp_path: Path) -> None:
     MappedDataset.save([first, second], tmp_path / "a.fence")
     data = fencepost.pyg.open(tmp_path / "a.fence")[1]
     assert data.node_types == ["a", "b"] and data["a"].x.shape == (4, 2)
+
+
+def test_a_flat_index_of_edges_is_left_to_pyg(tmp_path: Path) -> None:
+    samples = [flat_index_hetero(i) for i in range(3)]
+    MappedDataset.save(samples, tmp_path / "a.fence")
+    source = fencepost.pyg.open(tmp_path / "a.fence")._file()
+    assert "some_index has no two rows" in source.not_native
+    same_batch(source.batch([0, 2]), Batch.from_data_list([samples[0], samples[2]]))
 
 
 def test_where_pyg_fails(tmp_path: Path) -> None:

@@ -187,6 +187,31 @@ def test_seeded_order_depends_on_seed_and_epoch(path: Path) -> None:
     assert sorted(order(1, 0)) == sorted(order(2, 5)) == sorted(dataset.y[:, 0].tolist())
 
 
+def test_training_is_the_same(path: Path) -> None:
+    """The same seed gives the same batches in the same order, so every loss is equal to the last bit."""
+    from torch_geometric.nn import GINConv, global_add_pool
+
+    def losses(loader: Any) -> list[float]:
+        torch.manual_seed(11)
+        network = torch.nn.Sequential(torch.nn.Linear(11, 16), torch.nn.ReLU(), torch.nn.Linear(16, 16))
+        conv, out = GINConv(network), torch.nn.Linear(16, 19)
+        optimizer = torch.optim.Adam([*conv.parameters(), *out.parameters()], lr=0.01)
+        found = []
+        for _ in range(3):
+            for batch in loader:
+                optimizer.zero_grad()
+                pooled = global_add_pool(conv(batch.x, batch.edge_index), batch.batch, batch.num_graphs)
+                loss = (out(pooled) - batch.y).pow(2).mean()
+                loss.backward()
+                optimizer.step()
+                found.append(loss.item())
+        return found
+
+    ours = losses(DataLoader(fencepost.pyg.open(path), batch_size=8, shuffle=True))
+    theirs = losses(torch_geometric.loader.DataLoader(Reference(molecules(50)), batch_size=8, shuffle=True))
+    assert ours == theirs and len(set(ours)) == len(ours) == 21
+
+
 def test_lightning(path: Path) -> None:
     lightning = pytest.importorskip("pytorch_lightning")
     from torch_geometric.data.lightning import LightningDataset
