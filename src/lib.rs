@@ -80,6 +80,7 @@ pub mod plan;
 mod reader;
 mod salvage;
 pub mod storage;
+mod sync;
 mod writer;
 
 pub use aligned::AlignedBytes;

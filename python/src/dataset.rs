@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use fencepost::{AttributeStatistics, Backing, Collator, DType, Dataset, SampleBuf, Value, plan};
 use numpy::{PyArray1, PyArrayDescr};
-use parking_lot::Mutex;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -21,6 +20,7 @@ use crate::errors::{OrRaise, raise};
 use crate::index::{self, Chosen};
 use crate::report::{self, PyVerifyReport};
 use crate::schema::PySchema;
+use crate::sync::Mutex;
 
 /// One attribute of the view.
 struct Column {

@@ -20,6 +20,7 @@ mod index;
 mod loader;
 mod report;
 mod schema;
+mod sync;
 mod writer;
 
 /// The native part of the package `fencepost`.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fencepost::{Loader, LoaderIter, Metrics, OnError, Oversize, Tail};
-use parking_lot::Mutex;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -15,6 +14,7 @@ use crate::batch::{Fields, PyBatch};
 use crate::dataset::{BatchOptions, Names, PyDataset};
 use crate::errors::OrRaise;
 use crate::index;
+use crate::sync::Mutex;
 
 /// How long one waits for a batch before looking whether Python has been interrupted.
 const SLICE: Duration = Duration::from_millis(50);

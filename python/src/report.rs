@@ -8,10 +8,10 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use fencepost::{BadBlock, Dataset, VerifyOptions, VerifyReport};
-use parking_lot::Mutex;
 use pyo3::prelude::*;
 
 use crate::errors::{OrRaise, raise};
+use crate::sync::Mutex;
 
 /// A block whose bytes are not what was written.
 #[pyclass(name = "BadBlock", module = "fencepost", frozen)]

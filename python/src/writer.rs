@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use fencepost::{DType, NewSample, Schema, StringsView, Summary, TensorView, Value, Writer};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
-use parking_lot::Mutex;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -17,6 +16,7 @@ use crate::buffer::bytes_of;
 use crate::dtypes;
 use crate::errors::{OrRaise, raise};
 use crate::schema::PySchema;
+use crate::sync::Mutex;
 
 /// What was written.
 #[pyclass(name = "Summary", module = "fencepost", frozen)]

@@ -60,7 +60,8 @@ def test_datasets_work_in_other_processes(path, method):
         iteration = iter(fencepost.Loader(dataset, 4, num_workers=3))
         next(iteration)  # threads of this process are at work while it forks
         with multiprocessing.get_context(method).Pool(2) as pool:
-            found = pool.starmap(work, [(dataset, 4)] * 4, chunksize=1)
+            # A worker that died would be replaced, and its task be waited for without end.
+            found = pool.starmap_async(work, [(dataset, 4)] * 4, chunksize=1).get(timeout=60)
         assert found == [pytest.approx(expected, rel=1e-4)] * 4
         assert len(list(iteration)) == 12
 
@@ -94,6 +95,30 @@ print("fifty")
 """
     result = run(code, path, timeout=150)
     assert (result.returncode, result.stdout.strip()) == (0, "fifty"), result.stderr
+
+
+@pytest.mark.skipif(not FORKS, reason="this system has no fork")
+def test_forks_while_many_threads_wait(path):
+    """A lock that keeps its waiters in a table of the process leaves the child with a table of threads that are not there."""
+    code = """
+import os, signal, sys, time, fencepost
+signal.alarm(100)
+dataset = fencepost.open(sys.argv[1])
+waiting = [iter(fencepost.Loader(dataset, 1, num_workers=4, prefetch_factor=1)) for _ in range(10)]
+for iteration in waiting: next(iteration)
+time.sleep(0.2)  # until all 40 threads have nothing to do
+for round in range(25):
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(20)
+        for workers in (1, 2, 4):
+            assert sum(b.num_samples for b in fencepost.Loader(dataset, 1, num_workers=workers, prefetch_factor=1)) == 50
+        os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7, round
+print("all")
+"""
+    result = run(code, path, timeout=150)
+    assert (result.returncode, result.stdout.strip()) == (0, "all"), result.stderr
 
 
 @pytest.mark.skipif(not FORKS, reason="this system has no fork")

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 use crate::aligned::AlignedBytes;
 

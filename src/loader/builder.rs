@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 use super::metrics::{Counters, Metrics};
 use super::run::{LoaderIter, OnError, Options, Parts, Skipped};

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use crate::sync::{Condvar, Mutex};
 
 /// What came of one number: the thing, or the words of a panic.
 pub(super) type Outcome<T> = Result<T, Box<str>>;

@@ -14,7 +14,7 @@ pub(super) struct PositionedFile {
     file: File,
     /// Where a read by position is a seek and a read, the two must not be torn apart.
     #[cfg(not(any(unix, windows)))]
-    cursor: parking_lot::Mutex<()>,
+    cursor: crate::sync::Mutex<()>,
 }
 
 impl PositionedFile {
@@ -33,7 +33,7 @@ impl PositionedFile {
         Self {
             file,
             #[cfg(not(any(unix, windows)))]
-            cursor: parking_lot::Mutex::new(()),
+            cursor: crate::sync::Mutex::new(()),
         }
     }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{io, thread};
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 use super::positional::PositionedFile;
 use crate::error::{Error, FormatError, Result};
