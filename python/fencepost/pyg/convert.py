@@ -75,6 +75,8 @@ class _Watched:
 
     def __init__(self, samples: Sequence[BaseData], kinds: list[type[BaseData]]) -> None:
         self.samples, self.kinds = samples, kinds
+        #: Whether `write` may look at all samples at once.
+        self.in_memory = isinstance(samples, (list, tuple))
 
     def __len__(self) -> int:
         return len(self.samples)

@@ -101,7 +101,7 @@ class DataLoader(torch_geometric.loader.DataLoader):  # type: ignore[misc]
 
     def set_epoch(self, epoch: int) -> None:
         """The epoch that comes next: with `seed`, its order depends on it."""
-        self._epoch = epoch
+        self._epoch, self._running = epoch, None
 
     def __iter__(self) -> Any:
         if not self._native or self.batch_sampler is None:
@@ -112,6 +112,9 @@ class DataLoader(torch_geometric.loader.DataLoader):  # type: ignore[misc]
             warnings.warn(f"fencepost.pyg.DataLoader: batches are made by PyG in Python from here on, because {reason}.", stacklevel=2)
             self._native = False
             return super().__iter__()
+        if self._running is not None and not self._running.over:
+            # Left early; what comes now is another epoch all the same.
+            self._epoch += 1
         self._running = _Epoch(self)
         return self._running
 
@@ -204,7 +207,7 @@ class DataLoader(torch_geometric.loader.DataLoader):  # type: ignore[misc]
                 f"{source.path}: expected the file of the state ({state['fingerprint']}), found {source.native.fingerprint}: "
                 "a state belongs to one file"
             )
-        self._epoch = state["epoch"]
+        self._epoch, self._running = state["epoch"], None
         self._resume = dict(state)
 
 

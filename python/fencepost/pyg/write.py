@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import fencepost
-from torch_geometric.data import Dataset
 from torch_geometric.data.data import BaseData
 
 from .encode import Encoder
@@ -102,9 +101,10 @@ def write(
     """Writes all samples, or leaves what was at `path` before.
 
     A list is written by what its first sample looks like, as a stream is. Should a later sample not fit, all of the
-    list is looked at, and begun anew with what they have in common, as PyG would settle it.
+    list is looked at, and begun anew with what they have in common, as PyG would settle it. Of other sequences nobody knows
+    whether their samples fit into memory together.
     """
-    again = isinstance(samples, (Sequence, Dataset))
+    again = getattr(samples, "in_memory", isinstance(samples, (list, tuple)))
     if again and len(samples) == 0:  # type: ignore[arg-type]
         raise PygError(f"{os.fspath(path)}: expected at least one sample, found an empty list; check what pre_filter lets through")
     try:

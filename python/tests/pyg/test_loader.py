@@ -183,6 +183,10 @@ def test_seeded_order_depends_on_seed_and_epoch(path: Path) -> None:
         return [float(value) for batch in loader for value in batch.y[:, 0]]
 
     assert order(1, 0) == order(1, 0)
+    loader = DataLoader(dataset, batch_size=50, shuffle=True, seed=1)
+    # An epoch that was left early is over when the next begins.
+    left = next(iter(loader)).y[:, 0].tolist()
+    assert left == order(1, 0) and next(iter(loader)).y[:, 0].tolist() == order(1, 1)
     assert len({tuple(order(seed, epoch)) for seed in (1, 2) for epoch in (0, 1)}) == 4
     assert sorted(order(1, 0)) == sorted(order(2, 5)) == sorted(dataset.y[:, 0].tolist())
 
