@@ -4,7 +4,7 @@
 SHELL := bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check bench fuzz clean
+.PHONY: help demo test check docs bench fuzz clean
 
 # Handed to every cargo command, e.g. CARGO_FLAGS=--locked or CARGO_FLAGS=--offline.
 CARGO_FLAGS ?=
@@ -27,7 +27,7 @@ test: ## all tests: Rust, documentation, examples, then in Python the reference 
 	@ci/test.sh examples
 	@ci/test.sh python
 
-check: ## formatting, lints with both feature sets, layers, documentation, dependencies
+check: docs ## formatting, lints with both feature sets, layers, documentation, dependencies
 	cargo fmt --all --check
 	"$$(ci/python_env.sh --find)" ci/check_layers.py --self-test
 	"$$(ci/python_env.sh --find)" ci/check_layers.py
@@ -39,6 +39,10 @@ check: ## formatting, lints with both feature sets, layers, documentation, depen
 	else \
 		echo 'check: cargo-deny is not installed, so licences and sources were not checked (cargo install cargo-deny --locked)'; \
 	fi
+
+docs: ## the user guide, in target/site (a link that leads nowhere is an error)
+	NO_MKDOCS_2_WARNING=1 "$$(ci/python_env.sh requirements-docs.txt)" -m mkdocs build --quiet --clean
+	@echo 'docs: target/site/index.html'
 
 bench: ## criterion benchmarks (BENCH_ARGS='get' runs those with "get" in the name)
 	cargo bench $(CARGO_FLAGS) -p fencepost --all-features --bench '*' -- $(BENCH_ARGS)

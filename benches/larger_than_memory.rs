@@ -45,9 +45,11 @@ mod linux {
     const BATCH: u64 = 128;
 
     /// Name, and what it measures.
-    const CASES: [(&str, &str); 12] = [
+    const CASES: [(&str, &str); 14] = [
         ("disk", "the disk, front to back, 1 MiB reads"),
         ("packed", "packed records, one read a graph, random"),
+        ("uring", "two places a graph, random, io_uring, direct"),
+        ("process-madvise", "two places a graph, random, process_madvise"),
         ("mapped-order-1", "mapped, in order, 1 thread"),
         ("mapped-shuffle-0", "mapped, shuffled, no thread"),
         ("mapped-shuffle-1", "mapped, shuffled, 1 thread"),
@@ -179,6 +181,8 @@ mod linux {
         let seconds = match case {
             "disk" => disk(path),
             "packed" => packed(path),
+            "uring" => uring(path),
+            "process-madvise" => process_madvise(path),
             _ => load(case, path),
         };
         std::fs::write(path.with_extension("seconds"), seconds.to_string()).expect("an outcome");
@@ -208,6 +212,142 @@ mod linux {
         for index in &order[..MEASURED as usize] {
             file.read_exact_at(&mut buffer, index * size).expect("the bytes");
             black_box(&buffer);
+        }
+        start.elapsed().as_secs_f64()
+    }
+
+    const PAGE: u64 = 4096;
+
+    /// Where a graph of the usual size would lie if all had it: its features, and its edges. As (start, length), whole
+    /// pages, as many as a graph of the file touches.
+    fn places(file_bytes: u64, index: u64) -> [(u64, u64); 2] {
+        let size = file_bytes / GRAPHS;
+        let features = size * 2 / 3;
+        let edges_start = features * GRAPHS;
+        let pages = |start: u64, len: u64| {
+            let end = (start + len).next_multiple_of(PAGE);
+            (start / PAGE * PAGE, end - start / PAGE * PAGE)
+        };
+        [
+            pages(index * features, features),
+            pages(edges_start + index * (size - features), size - features),
+        ]
+    }
+
+    /// What no layer of ours stands in the way of: the same requests by io_uring, past the page cache, 256 at a time, into
+    /// buffers that are used again. Nothing is collated.
+    fn uring(path: &Path) -> f64 {
+        use std::os::fd::AsRawFd;
+        use std::os::unix::fs::OpenOptionsExt;
+
+        const DEPTH: usize = 256;
+        const ROOM: usize = 128 << 10;
+        let file = std::fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_DIRECT)
+            .open(path)
+            .expect("the file");
+        let file_bytes = file.metadata().expect("its length").len();
+        let mut memory = vec![0u8; DEPTH * ROOM + PAGE as usize];
+        let skip = memory.as_ptr().align_offset(PAGE as usize);
+        let buffers = memory[skip..].as_mut_ptr();
+        let order = Random(9).shuffled(GRAPHS);
+        let mut requests =
+            order[..MEASURED as usize].iter().flat_map(|&index| places(file_bytes, index));
+        let mut ring = io_uring::IoUring::new(DEPTH as u32).expect("io_uring");
+        let start = Instant::now();
+        let mut free: Vec<usize> = (0..DEPTH).collect();
+        let mut lengths = [0; DEPTH];
+        loop {
+            while let Some(slot) = free.pop() {
+                let Some((at, len)) = requests.next() else {
+                    free.push(slot);
+                    break;
+                };
+                lengths[slot] = len as i32;
+                // SAFETY: the slot's own part of `memory`, which outlives the ring's last completion.
+                let buffer = unsafe { buffers.add(slot * ROOM) };
+                let read = io_uring::opcode::Read::new(
+                    io_uring::types::Fd(file.as_raw_fd()),
+                    buffer,
+                    len as u32,
+                )
+                .offset(at)
+                .build()
+                .user_data(slot as u64);
+                // SAFETY: the buffer is `len` bytes or longer and nobody else's until the request completes.
+                unsafe { ring.submission().push(&read) }.expect("as many places as slots");
+            }
+            if free.len() == DEPTH {
+                break;
+            }
+            ring.submit_and_wait(1).expect("reads");
+            for done in ring.completion() {
+                let slot = done.user_data() as usize;
+                assert_eq!(done.result(), lengths[slot], "a whole read");
+                free.push(slot);
+            }
+        }
+        black_box(&memory);
+        start.elapsed().as_secs_f64()
+    }
+
+    /// A map whose batches are asked for by one process_madvise(MADV_WILLNEED) each, one batch ahead, and copied.
+    fn process_madvise(path: &Path) -> f64 {
+        use std::os::fd::AsRawFd;
+
+        let file = File::open(path).expect("the file");
+        // SAFETY: nobody changes the file while it is measured.
+        let map = unsafe { memmap2::Mmap::map(&file) }.expect("a map");
+        map.advise(memmap2::Advice::Random).expect("advised");
+        let this = rustix::process::pidfd_open(
+            rustix::process::getpid(),
+            rustix::process::PidfdFlags::empty(),
+        )
+        .expect("this process");
+        let order = Random(9).shuffled(GRAPHS);
+        let order = &order[..MEASURED as usize];
+        let file_bytes = map.len() as u64;
+        let ranges = |batch: &[u64]| {
+            let mut ranges: Vec<_> =
+                batch.iter().flat_map(|&index| places(file_bytes, index)).collect();
+            ranges.sort_unstable();
+            ranges
+        };
+        let ask = |batch: &[u64]| {
+            let list: Vec<libc::iovec> = ranges(batch)
+                .iter()
+                .map(|&(at, len)| libc::iovec {
+                    iov_base: map[at as usize..].as_ptr().cast_mut().cast(),
+                    iov_len: len as usize,
+                })
+                .collect();
+            // SAFETY: a hint about memory that is mapped; the list is alive and as long as is said.
+            let asked = unsafe {
+                libc::syscall(
+                    libc::SYS_process_madvise,
+                    this.as_raw_fd(),
+                    list.as_ptr(),
+                    list.len(),
+                    libc::MADV_WILLNEED,
+                    0,
+                )
+            };
+            assert!(asked > 0, "{}", std::io::Error::last_os_error());
+        };
+        let mut to = Vec::new();
+        let start = Instant::now();
+        let mut batches = order.chunks(BATCH as usize).peekable();
+        ask(batches.peek().expect("a batch"));
+        while let Some(batch) = batches.next() {
+            if let Some(next) = batches.peek() {
+                ask(next);
+            }
+            to.clear();
+            for (at, len) in ranges(batch) {
+                to.extend_from_slice(&map[at as usize..(at + len) as usize]);
+            }
+            black_box(&to);
         }
         start.elapsed().as_secs_f64()
     }

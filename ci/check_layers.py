@@ -29,7 +29,8 @@ ARROWS: dict[str, set[str]] = {
     "plan": {"storage", "error"},  # likewise
     "writer": {"format", "storage", "aligned", "error"},
     "reader": {"format", "storage", "aligned", "sync", "error"},
-    "salvage": {"reader", "writer", "format", "storage", "error"},
+    "rewrite": {"reader", "writer", "format", "storage", "error"},
+    "salvage": {"rewrite", "reader", "writer", "format", "storage", "error"},
     "batch": {"reader", "format", "aligned", "sync", "error"},
     "loader": {"batch", "reader", "sync", "error"},
     "convert": {"writer", "reader", "format", "error"},

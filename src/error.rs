@@ -162,6 +162,16 @@ pub enum Error {
         /// Why not, and what to do instead.
         problem: Box<str>,
     },
+    /// Two files that are to be served or written as one have other schemas.
+    #[error("{}: its samples do not go with those of {}: {difference}", path.display(), other.display())]
+    SchemasDiffer {
+        /// The file that differs.
+        path: Box<Path>,
+        /// The file that it was compared with.
+        other: Box<Path>,
+        /// The first difference: what was expected, what was found.
+        difference: Box<str>,
+    },
     /// One sample kept a batch from being made.
     #[error("sample {sample} cannot be batched: {source}")]
     BatchSample {

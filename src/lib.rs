@@ -52,6 +52,7 @@
 //! - Read: [`Dataset`] ([`load`](Dataset::load), [`map`](Dataset::map), [`open`](Dataset::open)), [`Sample`],
 //!   [`SampleBuf`], [`TensorView`], [`StringsView`], [`Offsets`].
 //! - Batch: [`Collator`], [`Batch`], [`Sampler`], [`Loader`].
+//! - Join, part, reorder, narrow: [`rewrite`].
 //! - Check and mend: [`Dataset::verify`], [`salvage`].
 //! - Below: [`storage`] (bytes by position, and how a new file gets its name), [`mod@format`] (the constants of the
 //!   format), [`mod@error`].
@@ -78,6 +79,7 @@ pub mod format;
 mod loader;
 pub mod plan;
 mod reader;
+mod rewrite;
 mod salvage;
 pub mod storage;
 mod sync;
@@ -101,6 +103,7 @@ pub use reader::{
     AttributeStatistics, BadBlock, Dataset, Fingerprint, LengthStatistics, OwnedTensor, Place,
     Sample, SampleBuf, Statistics, ValueStatistics, VerifyOptions, VerifyProgress, VerifyReport,
 };
+pub use rewrite::{rewrite, rewrite_new};
 pub use salvage::{SalvageReport, salvage};
 pub use storage::{Access, Backing, MemoryUse};
 pub use writer::{NewSample, Strategy, Summary, Taken, Writer, WriterOptions, WriterProgress};

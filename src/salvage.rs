@@ -7,7 +7,8 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::reader::{Dataset, SampleBuf, VerifyOptions, VerifyReport, merge_ranges};
-use crate::writer::{NewSample, Summary, Writer};
+use crate::rewrite::copy_sample;
+use crate::writer::{Summary, Writer};
 
 /// What [`salvage`] has saved and what it could not.
 #[derive(Debug)]
@@ -101,23 +102,4 @@ pub fn salvage(
         damage,
         summary: writer.finish()?,
     })
-}
-
-fn copy_sample(
-    dataset: &Dataset,
-    index: u64,
-    buffer: &mut SampleBuf,
-    writer: &mut Writer,
-) -> Result<()> {
-    let sample = dataset.read(index, buffer)?;
-    let mut copy = NewSample::new();
-    for (name, value) in sample.iter() {
-        if let Some(value) = value? {
-            copy.push(name, value);
-        }
-    }
-    for axis in dataset.schema().axes() {
-        copy.push_axis(axis, sample.axis_len(axis)?);
-    }
-    writer.push(&copy)
 }

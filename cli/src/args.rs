@@ -2,6 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+mod rewriting;
+
 #[cfg(feature = "npz")]
 use std::ops::Range;
 use std::path::PathBuf;
@@ -10,6 +12,9 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
+pub(crate) use self::rewriting::{
+    CompactArgs, ConcatArgs, Order, RepackArgs, Rewriting, SplitArgs,
+};
 use crate::planned::PlannedAttribute;
 
 const STYLES: Styles = Styles::styled()
@@ -66,6 +71,10 @@ Examples:
         #[command(subcommand)]
         format: ExportFormat,
     },
+    Concat(ConcatArgs),
+    Split(SplitArgs),
+    Compact(CompactArgs),
+    Repack(RepackArgs),
     Plan(PlanArgs),
     Demo(DemoArgs),
     Completions(CompletionsArgs),

@@ -14,6 +14,7 @@ mod output;
 mod planned;
 mod process;
 mod progress;
+mod rewriting;
 mod table;
 mod text;
 mod values;
@@ -54,6 +55,10 @@ fn run(command: Command, out: &mut Output) -> failure::Result<Verdict> {
         Command::Import { format } => commands::import::run(&format, out),
         #[cfg(feature = "npz")]
         Command::Export { format } => commands::export::run(&format, out),
+        Command::Concat(args) => commands::concat::run(&args, out),
+        Command::Split(args) => commands::split::run(&args, out),
+        Command::Compact(args) => commands::compact::run(&args, out),
+        Command::Repack(args) => commands::repack::run(&args, out),
         Command::Plan(args) => commands::plan::run(&args, out),
         Command::Demo(args) => commands::demo::run(&args, out),
         Command::Completions(args) => commands::completions::run(&args, out),

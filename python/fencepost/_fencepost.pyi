@@ -113,6 +113,7 @@ class Writer:
         overwrite: bool = True,
         check_indices: bool = True,
         statistics: bool = True,
+        narrow: bool = False,
         alignment: int | None = None,
         progress: bool = False,
         total: int | None = None,

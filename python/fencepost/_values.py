@@ -50,7 +50,10 @@ def _tensor(name: str, value: Any) -> tuple[str, Any, Any]:
         code, bits = _BITS[kind]
         integers = {np.uint16: torch.int16, np.uint8: torch.uint8}[bits]
         return "array", np.ascontiguousarray(dense.contiguous().view(integers).numpy()).view(bits), code
-    array = dense.numpy()
+    try:
+        array = dense.numpy()
+    except (TypeError, RuntimeError) as error:
+        raise TypeError(f"attribute {name!r}: the format has no dtype for {value.dtype} ({error}): convert it") from None
     if array.dtype.name not in _NAMES:
         raise TypeError(f"attribute {name!r}: the format has no dtype for {value.dtype}: convert it")
     return "array", np.asarray(array, order="C"), _NAMES[array.dtype.name]

@@ -85,7 +85,7 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         Error::UnknownName { .. } => "UnknownNameError",
         Error::Absent { .. } => "AbsentError",
         Error::AttributeRefused { .. } => "UnreadableError",
-        Error::Schema { .. } => "SchemaError",
+        Error::Schema { .. } | Error::SchemasDiffer { .. } => "SchemaError",
         Error::WriterPoisoned { .. } => "WriterError",
         Error::WrongDType { .. } => "DTypeError",
         Error::MaskLength { .. }

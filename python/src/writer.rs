@@ -325,8 +325,8 @@ fn items<'py>(
 impl PyWriter {
     #[new]
     #[pyo3(
-        signature = (path, schema=None, *, metadata=None, overwrite=true, check_indices=true, statistics=true, alignment=None, progress=false, total=None),
-        text_signature = "(path, schema=None, *, metadata=None, overwrite=True, check_indices=True, statistics=True, alignment=None, progress=False, total=None)"
+        signature = (path, schema=None, *, metadata=None, overwrite=true, check_indices=true, statistics=true, narrow=false, alignment=None, progress=false, total=None),
+        text_signature = "(path, schema=None, *, metadata=None, overwrite=True, check_indices=True, statistics=True, narrow=False, alignment=None, progress=False, total=None)"
     )]
     #[expect(clippy::too_many_arguments, reason = "keywords of a Python call")]
     fn new(
@@ -337,12 +337,14 @@ impl PyWriter {
         overwrite: bool,
         check_indices: bool,
         statistics: bool,
+        narrow: bool,
         alignment: Option<u64>,
         progress: bool,
         total: Option<u64>,
     ) -> PyResult<Self> {
         let path = std::path::absolute(path)?;
-        let mut options = Writer::options().check_indices(check_indices).statistics(statistics);
+        let mut options =
+            Writer::options().check_indices(check_indices).statistics(statistics).narrow(narrow);
         if let Some(alignment) = alignment {
             options = options.alignment(alignment).or_raise()?;
         }

@@ -25,6 +25,11 @@ const fn stores(logical: DType) -> &'static [DType] {
     }
 }
 
+/// The types that values of `logical` may be stored as, other than itself.
+pub(crate) fn narrower(logical: DType) -> &'static [DType] {
+    stores(logical)
+}
+
 /// Whether values of `logical` may be stored as `stored`, other than as themselves.
 pub(crate) fn is_legal(stored: DType, logical: DType) -> bool {
     stores(logical).contains(&stored)
@@ -168,7 +173,8 @@ pub(crate) fn widen_into(stored: DType, logical: DType, from: &[u8], to: &mut [u
     pairs!(stored, logical, run(from, to), unreachable!("{stored} does not widen to {logical}"));
 }
 
-/// Appends each element of `from`, narrowed, to `to`; or gives the index of the first element that does not fit.
+/// Appends each element of `from`, narrowed, to `to`; or gives the index of the first element that does not fit, and what
+/// was appended is of no use.
 pub(crate) fn narrow_into(
     stored: DType,
     logical: DType,
@@ -176,10 +182,13 @@ pub(crate) fn narrow_into(
     to: &mut Vec<u8>,
 ) -> Result<(), usize> {
     fn run<S: Element, L: Element + Narrow<S>>(from: &[u8], to: &mut Vec<u8>) -> Result<(), usize> {
-        for (index, from) in from.chunks_exact(size_of::<L>()).enumerate() {
+        let start = to.len();
+        to.resize(start + from.len() / size_of::<L>() * size_of::<S>(), 0);
+        let places = to[start..].chunks_exact_mut(size_of::<S>());
+        for (index, (from, to)) in from.chunks_exact(size_of::<L>()).zip(places).enumerate() {
             let value: L = bytemuck::pod_read_unaligned(from);
             let stored = value.narrow().ok_or(index)?;
-            to.extend_from_slice(bytemuck::bytes_of(&stored));
+            to.copy_from_slice(bytemuck::bytes_of(&stored));
         }
         Ok(())
     }

@@ -375,6 +375,11 @@ impl Schema {
         &self.axes
     }
 
+    /// Says what an attribute's values are stored as: a legal type, which the caller has seen to.
+    pub(crate) fn set_stored(&mut self, attribute: usize, stored: DType) {
+        self.attributes[attribute].stored = stored;
+    }
+
     /// The attributes, in file order, hidden ones included.
     pub fn attributes(&self) -> &[Attribute] {
         &self.attributes
@@ -387,6 +392,52 @@ impl Schema {
 
     pub(crate) fn axis_index(&self, name: &str) -> Option<usize> {
         self.axes.iter().position(|axis| axis == name)
+    }
+
+    /// The first thing in which the logical schema of `other` differs from this one, in words: what this one has, and what
+    /// the other. How values are stored is not part of it.
+    pub fn difference(&self, other: &Schema) -> Option<String> {
+        let list = |names: &[String]| names.join(", ");
+        if self.axes != other.axes {
+            let (here, there) = (list(&self.axes), list(&other.axes));
+            return Some(format!("expected the axes [{here}], found [{there}]"));
+        }
+        let logical = |attribute: &Attribute| {
+            let mut map = attribute.to_json();
+            map.remove("stored");
+            map
+        };
+        for (here, there) in self.attributes.iter().zip(&other.attributes) {
+            let (one, two) = (logical(here), logical(there));
+            if let Some(key) =
+                one.keys().chain(two.keys()).find(|&key| one.get(key) != two.get(key))
+            {
+                let show = |map: &Map<String, Json>| {
+                    map.get(key).map_or_else(|| "nothing".to_owned(), Json::to_string)
+                };
+                return Some(format!(
+                    "expected the {key} {} of attribute {:?}, found {}",
+                    show(&one),
+                    here.name,
+                    show(&two)
+                ));
+            }
+        }
+        let (here, there) = (&self.attributes, &other.attributes);
+        let extra = |all: &[Attribute], known: usize| {
+            let names: Vec<&str> = all[known..].iter().map(Attribute::name).collect();
+            names.join(", ")
+        };
+        match here.len().cmp(&there.len()) {
+            std::cmp::Ordering::Equal => None,
+            std::cmp::Ordering::Greater => Some(format!(
+                "expected the attributes {}, found none of this name",
+                extra(here, there.len())
+            )),
+            std::cmp::Ordering::Less => {
+                Some(format!("expected no further attribute, found {}", extra(there, here.len())))
+            }
+        }
     }
 
     /// The schema as JSON text with the directory's own keys, for tools and for comparing.

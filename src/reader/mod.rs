@@ -40,7 +40,7 @@ pub use whole::{OwnedTensor, Place};
 use crate::error::{Error, Result};
 use crate::format::directory::Directory;
 use crate::format::header::Header;
-use crate::format::{Schema, VERSION_MAJOR, json};
+use crate::format::{Increment, Schema, VERSION_MAJOR, json};
 use crate::storage::{Access, Backing, MemoryUse, Storage};
 
 /// What all clones and views of a dataset share.
@@ -134,12 +134,34 @@ impl Dataset {
         self
     }
 
+    /// The view with those hidden attributes as well that its attributes are incremented by.
+    pub(crate) fn with_needed_hidden(mut self) -> Self {
+        let schema = &self.inner.directory.schema;
+        let named = |at: usize| match schema.attributes()[at].increment_rule() {
+            Increment::Attribute(name) => {
+                schema.attributes().iter().position(|other| other.name() == name)
+            }
+            _ => None,
+        };
+        let mut attributes = self.attributes.to_vec();
+        attributes.extend(self.attributes.iter().copied().filter_map(named));
+        attributes.sort_unstable();
+        attributes.dedup();
+        self.attributes = attributes.into();
+        self
+    }
+
     pub(crate) fn of(inner: Arc<Inner>) -> Self {
         Dataset { rows: Rows::all(inner.header.samples), attributes: inner.visible.clone(), inner }
     }
 
     pub(crate) fn inner(&self) -> &Inner {
         &self.inner
+    }
+
+    /// Whether the samples follow each other in the file.
+    pub(crate) fn is_in_order(&self) -> bool {
+        matches!(self.rows, Rows::Range(_))
     }
 
     /// Indices of the attributes of this view, in file order.

@@ -71,7 +71,8 @@ impl GrowingTable {
     }
 }
 
-fn for_chunks(
+/// Calls `each` with all bytes of a slot, piece by piece. Every piece but the last has a multiple of every type's size.
+pub(super) fn for_chunks(
     spool: &mut Spool,
     slot: SlotId,
     mut each: impl FnMut(&mut Spool, &[u8]) -> Result<()>,

@@ -8,6 +8,7 @@
 mod check;
 mod infer;
 mod lengths;
+mod narrowing;
 mod options;
 mod sample;
 pub(crate) mod spool;
@@ -21,6 +22,7 @@ use serde_json::{Map, Value as Json, json};
 use check::{Checker, refuse};
 use infer::Inferred;
 use lengths::{GrowingTable, LengthTables, Lengths};
+use narrowing::Narrowing;
 pub use options::{WriterOptions, WriterProgress};
 pub use sample::NewSample;
 use spool::{LaidOut, SlotId, Spool};
@@ -100,6 +102,8 @@ struct Body {
     /// Lengths of the sample at hand, one entry a stream of `lengths`.
     stream_lengths: Vec<u64>,
     axis_statistics: Vec<LengthStatistics>,
+    /// An absent value.
+    zeros: Vec<u8>,
 }
 
 /// Where one attribute's bytes go.
@@ -113,10 +117,10 @@ struct AttributeState {
     validity: Option<Bits>,
     /// Elements so far; for strings, their number.
     total: u64,
-    /// Bytes of an absent value: zeros of the fixed size, or none.
-    absent: Vec<u8>,
-    /// Number of strings of an absent value.
-    absent_strings: u64,
+    /// Chooses the stored type, if that is not the schema's to say.
+    narrowing: Option<Narrowing>,
+    /// Elements of an absent value: the fixed size, or none.
+    absent: u64,
     values: ValueStatistics,
     lengths: LengthStatistics,
 }
@@ -206,6 +210,8 @@ impl Writer {
         let mut slots = 1; // statistics
         for attribute in schema.attributes() {
             slots += 1 + usize::from(attribute.is_optional());
+            // A section that is rewritten as a wider type is there twice for a while.
+            slots += usize::from(self.options.narrow);
             streams += usize::from(attribute.needs_own_offsets());
             if attribute.dtype().is_string() {
                 streams += 1;
@@ -232,12 +238,7 @@ impl Writer {
             let string = attribute.dtype().is_string();
             let fixed = attribute.ragged_dims().next().is_none();
             // A schema's fixed extents were proved to fit 63 bits.
-            let elements = if fixed { attribute.fixed_elements().unwrap_or(0) } else { 0 };
-            let absent = if attribute.is_optional() && !string {
-                elements as usize * attribute.stored_dtype().size()
-            } else {
-                0
-            };
+            let absent = if fixed { attribute.fixed_elements().unwrap_or(0) } else { 0 };
             attributes.push(AttributeState {
                 data: spool.add_slot(),
                 offsets: stream(attribute.needs_own_offsets()),
@@ -250,8 +251,8 @@ impl Writer {
                     filled: 0,
                 }),
                 total: 0,
-                absent: vec![0; absent],
-                absent_strings: elements,
+                narrowing: self.options.narrow.then(|| Narrowing::of(attribute)).flatten(),
+                absent,
                 values: ValueStatistics::default(),
                 lengths: LengthStatistics::default(),
             });
@@ -260,6 +261,7 @@ impl Writer {
             lengths: LengthTables::new(&mut spool, axes, streams - axes)?,
             stream_lengths: vec![0; streams],
             axis_statistics: vec![LengthStatistics::default(); axes],
+            zeros: Vec::new(),
             checker: Checker::new(&schema, self.options.check_indices && inferred.is_none()),
             spool,
             schema,
@@ -438,13 +440,21 @@ impl Body {
             }
             written += match value {
                 Some(Value::Tensor(tensor)) => {
-                    let bytes = self.checker.stored_bytes(place, tensor);
                     if gather {
                         state.values.update(tensor.dtype(), tensor.bytes());
                     }
                     state.total += tensor.len() as u64;
-                    self.spool.append(state.data, bytes)?;
-                    bytes.len() as u64
+                    let bytes = self.checker.stored_bytes(place, tensor);
+                    let written = match &mut state.narrowing {
+                        Some(narrowing) => {
+                            narrowing.append(&mut self.spool, &mut state.data, bytes)?
+                        }
+                        None => {
+                            self.spool.append(state.data, bytes)?;
+                            bytes.len()
+                        }
+                    };
+                    written as u64
                 }
                 Some(Value::Strings(strings)) => {
                     let before = self.spool.len(state.data);
@@ -462,15 +472,22 @@ impl Body {
                     self.spool.len(state.data) - before
                 }
                 None => {
-                    self.spool.append(state.data, &state.absent)?;
+                    let attribute = &self.schema.attributes()[place];
+                    let stored = state.stored(attribute);
+                    self.zeros.clear();
+                    if !stored.is_string() {
+                        // Zero bits are zero in every type. They were proved to fit into memory.
+                        self.zeros.resize(state.absent as usize * stored.size(), 0);
+                    }
+                    self.spool.append(state.data, &self.zeros)?;
                     if let Some(ends) = &mut state.ends {
                         let end = self.spool.len(state.data);
-                        for _ in 0..state.absent_strings {
+                        for _ in 0..state.absent {
                             ends.push(&mut self.spool, end)?;
                         }
                     }
-                    state.total += state.absent_strings;
-                    state.absent.len() as u64
+                    state.total += state.absent;
+                    self.zeros.len() as u64
                 }
             };
         }
@@ -496,7 +513,10 @@ impl Body {
             }
         }
         let statistics = if gather { Some(self.write_statistics()?) } else { None };
-        let Body { spool, schema, attributes, lengths, .. } = self;
+        let Body { spool, mut schema, attributes, lengths, .. } = self;
+        for (place, state) in attributes.iter().enumerate() {
+            schema.set_stored(place, state.stored(&schema.attributes()[place]));
+        }
         let laid = spool.lay_out()?;
         let layout = laid.layout();
         let section_of =
@@ -576,6 +596,13 @@ impl Body {
 }
 
 impl AttributeState {
+    fn stored(&self, attribute: &Attribute) -> DType {
+        match &self.narrowing {
+            Some(narrowing) if self.total > 0 => narrowing.stored(),
+            _ => attribute.stored_dtype(),
+        }
+    }
+
     fn statistics(&self, attribute: &Attribute) -> Json {
         match attribute.dtype() {
             DType::Utf8 | DType::Bytes => json!({ "bytes": self.lengths.to_json() }),

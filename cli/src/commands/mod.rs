@@ -2,7 +2,9 @@
 
 #![forbid(unsafe_code)]
 
+pub(crate) mod compact;
 pub(crate) mod completions;
+pub(crate) mod concat;
 pub(crate) mod demo;
 #[cfg(feature = "npz")]
 pub(crate) mod export;
@@ -11,7 +13,9 @@ pub(crate) mod import;
 pub(crate) mod info;
 pub(crate) mod plan;
 pub(crate) mod probe;
+pub(crate) mod repack;
 pub(crate) mod salvage;
+pub(crate) mod split;
 pub(crate) mod stats;
 pub(crate) mod verify;
 

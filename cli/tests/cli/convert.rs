@@ -137,3 +137,98 @@ fn numpy_arrays_come_back() {
     assert_eq!(total(&run!("info", "--json", &back).json(), "nodes"), 55);
     run!("export", "npy", "--range", "0..11", &path, &arrays).fails(2, "sample 11 does not exist");
 }
+
+#[test]
+fn files_are_joined_parted_compacted_and_repacked() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name);
+    let all = path("b3db.fence");
+    run!("import", "tu", data().join("B3DB"), &all).ok();
+    let head = |file: &Path| run!("head", "--json", "-n", "1000", file).json()["head"].clone();
+    let original = head(&all);
+
+    let report = run!("split", "--json", &all, path("parts"), "--samples", "300").json();
+    let files = report["files"].as_array().unwrap();
+    let samples: Vec<u64> = files.iter().map(|file| file["samples"].as_u64().unwrap()).collect();
+    assert_eq!(samples, [300, 300, 300, 100]);
+    let names: Vec<_> = files.iter().map(|file| file["path"].as_str().unwrap()).collect();
+    assert!(names[3].ends_with("b3db-00003.fence"), "{names:?}");
+    run!("concat", names[0], names[1], names[2], names[3], "-o", path("joined.fence")).ok();
+    assert_eq!(fs::read(path("joined.fence")).unwrap(), fs::read(&all).unwrap());
+    let bytes = fs::metadata(&all).unwrap().len().to_string();
+    let report = run!("split", "--json", &all, path("one"), "--bytes", &bytes).json();
+    assert_eq!(report["files"].as_array().unwrap().len(), 1);
+
+    let shares =
+        ["--part", "train=0.8", "--part", "val=0.1", "--part", "test=0.1", "--shuffle", "7"];
+    let mut command = crate::support::command();
+    command.arg("split").arg(&all).arg(path("sets")).args(shares);
+    crate::support::finish(command).ok();
+    let mut met = Vec::new();
+    for (name, expected) in [("train", 800), ("val", 100), ("test", 100)] {
+        let part = head(&path("sets").join(name).with_extension("fence"));
+        let part = part.as_array().unwrap();
+        assert_eq!(part.len(), expected);
+        met.extend(part.iter().map(|sample| sample["values"].to_string()));
+    }
+    let mut expected: Vec<String> =
+        original.as_array().unwrap().iter().map(|sample| sample["values"].to_string()).collect();
+    assert_ne!(met, expected);
+    met.sort();
+    expected.sort();
+    assert_eq!(met, expected, "every sample in one part");
+
+    fs::write(path("picked.txt"), "# two of them\n999\n\n0\n").unwrap();
+    let indices = format!("picked={}", path("picked.txt").display());
+    run!("split", &all, path("sets"), "--indices", &indices).ok();
+    let picked = head(&path("sets").join("picked.fence"));
+    assert_eq!(picked[0]["values"], original[999]["values"]);
+    assert_eq!(picked[1]["values"], original[0]["values"]);
+
+    run!("compact", "--narrow", &all, path("small.fence")).ok();
+    assert_eq!(head(&path("small.fence")), original);
+    assert!(
+        fs::metadata(path("small.fence")).unwrap().len() < fs::metadata(&all).unwrap().len() / 2
+    );
+    run!("compact", "--drop", "smiles", &all, path("bare.fence")).ok();
+    assert!(head(&path("bare.fence"))[0]["values"].get("smiles").is_none());
+    run!("compact", "--select", "smiles", &all, path("texts.fence")).ok();
+    assert_eq!(head(&path("texts.fence"))[5]["values"]["smiles"], original[5]["values"]["smiles"]);
+
+    run!("repack", &all, path("sorted.fence"), "--order", "by:nodes").ok();
+    let sorted = head(&path("sorted.fence"));
+    let lengths: Vec<u64> = sorted
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|sample| sample["axes"]["nodes"].as_u64().unwrap())
+        .collect();
+    assert!(lengths.is_sorted() && lengths.len() == 1000);
+    run!("repack", &all, path("shuffled.fence"), "--order", "shuffle:3").ok();
+    assert_ne!(head(&path("shuffled.fence")), original);
+    run!("repack", &all, path("listed.fence"), "--order", path("picked.txt")).ok();
+    assert_eq!(head(&path("listed.fence")).as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn what_cannot_be_rewritten_says_why() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name);
+    let (graphs, molecules) = (path("g.fence"), path("m.fence"));
+    fs::write(path("g.g6"), "Bg\nBw\n").unwrap();
+    run!("import", "graph6", path("g.g6"), &graphs).ok();
+    run!("import", "tu", data().join("B3DB"), &molecules).ok();
+    run!("concat", &graphs, &molecules, "-o", path("out"))
+        .fails(2, "its samples do not go with those of");
+    run!("concat", &graphs, "-o", &molecules, "--no-clobber").fails(2, "already exists");
+    run!("compact", "--drop", "nothing", &graphs, path("out"))
+        .fails(2, "no attribute named \"nothing\"");
+    run!("repack", &graphs, path("out"), "--order", "by:nothing").fails(2, "no axis named");
+    run!("repack", &graphs, path("out"), "--order", path("missing.txt")).fails(2, "cannot read");
+    fs::write(path("order.txt"), "0\n2\n").unwrap();
+    run!("repack", &graphs, path("out"), "--order", path("order.txt"))
+        .fails(2, "line 2: expected an index in 0..2, found \"2\"");
+    run!("split", &graphs, path("parts"), "--part", "a=0.7", "--part", "b=0.7")
+        .fails(2, "expected shares of 1 at most together");
+    assert!(!path("out").exists() && !path("parts").exists());
+}
