@@ -38,7 +38,7 @@ python_package() {
     if [[ -z ${FENCEPOST_TORCH_PYTHON:-} ]]; then
         FENCEPOST_TORCH_PYTHON=$(ci/python_env.sh requirements-test.txt requirements-torch.txt)
     fi
-    local files=()
+    local files=(python/tests/pyg)
     for file in python/tests/test_*.py; do
         # Not a second time what has run above.
         if grep -q 'importorskip("torch' "$file"; then files+=("$file"); fi

@@ -195,6 +195,7 @@ class Dataset:
         exclude_keys: _Names = (),
         padded: _Names = (),
         flat: _Names = (),
+        node_axes: _Names = ...,
     ) -> Batch: ...
     def select(self, indices: _Indices) -> Dataset: ...
     def project(self, names: _Names) -> Dataset: ...
@@ -305,6 +306,7 @@ class Loader:
         exclude_keys: _Names = (),
         padded: _Names = (),
         flat: _Names = (),
+        node_axes: _Names = ...,
         on_error: Literal["stop", "skip"] = "stop",
         resident_budget: int | None = None,
     ) -> Self: ...

@@ -38,6 +38,8 @@ pub(crate) struct BatchOptions {
     pub exclude: Vec<String>,
     pub padded: Vec<String>,
     pub flat: Vec<String>,
+    /// Axes that get a batch vector and a ptr; `nodes` unless others are asked for.
+    pub(crate) node_axes: Option<Vec<String>>,
 }
 
 struct Made {
@@ -320,13 +322,15 @@ impl PyDataset {
         if let Some(known) = known {
             return Ok((known.collator.clone(), known.fields.clone()));
         }
-        let collator = Collator::builder(&self.inner)
+        let mut builder = Collator::builder(&self.inner)
             .follow_batch(&options.follow)
             .exclude_keys(&options.exclude)
             .padded(&options.padded)
-            .flat(&options.flat)
-            .build()
-            .or_raise()?;
+            .flat(&options.flat);
+        if let Some(axes) = &options.node_axes {
+            builder = builder.node_axes(axes);
+        }
+        let collator = builder.build().or_raise()?;
         let collator = Arc::new(collator);
         let fields = Fields::of(py, &collator)?;
         if made.len() == MADE_KEPT {
@@ -612,8 +616,10 @@ impl PyDataset {
     ///
     /// follow_batch: attributes that get `{name}_batch` and `{name}_ptr`. exclude_keys: attributes that are left out. padded:
     /// attributes that are filled up with zeros to the largest, with `{name}_mask`. flat: attributes whose elements are laid
-    /// behind each other, with `{name}_ptr` and `{name}_shape`.
-    #[pyo3(signature = (indices, *, follow_batch=None, exclude_keys=None, padded=None, flat=None), text_signature = "(self, indices, *, follow_batch=(), exclude_keys=(), padded=(), flat=())")]
+    /// behind each other, with `{name}_ptr` and `{name}_shape`. node_axes: axes that get a batch vector and a ptr, by default
+    /// `nodes`; the first one's are called `batch` and `ptr`, those of others `{axis}_batch` and `{axis}_ptr`.
+    #[pyo3(signature = (indices, *, follow_batch=None, exclude_keys=None, padded=None, flat=None, node_axes=None), text_signature = "(self, indices, *, follow_batch=(), exclude_keys=(), padded=(), flat=(), node_axes=('nodes',))")]
+    #[expect(clippy::too_many_arguments, reason = "keywords of a Python call")]
     fn batch(
         &self,
         py: Python<'_>,
@@ -622,6 +628,7 @@ impl PyDataset {
         exclude_keys: Option<Names>,
         padded: Option<Names>,
         flat: Option<Names>,
+        node_axes: Option<Names>,
     ) -> PyResult<PyBatch> {
         self.check()?;
         let indices = if let Ok(slice) = indices.cast::<PySlice>() {
@@ -637,6 +644,7 @@ impl PyDataset {
             exclude: Names::list(exclude_keys),
             padded: Names::list(padded),
             flat: Names::list(flat),
+            node_axes: node_axes.map(|names| names.0),
         };
         let (collator, fields) = self.collator(py, &options)?;
         let batch = py.detach(|| collator.collate(&self.inner, &indices)).or_raise()?;

@@ -43,9 +43,9 @@ impl PyLoader {
             dataset, batch_size=None, shuffle=false, seed=0, *, num_workers=2, prefetch_factor=2, drop_last=false,
             block_shuffle=None, weights=None, replacement=true, num_samples=None, indices=None, max_per_batch=None,
             oversize="error", bucket_by=None, rank=0, world_size=1, pad_ranks=false, follow_batch=None,
-            exclude_keys=None, padded=None, flat=None, on_error="stop", resident_budget=None
+            exclude_keys=None, padded=None, flat=None, node_axes=None, on_error="stop", resident_budget=None
         ),
-        text_signature = "(dataset, batch_size=None, shuffle=False, seed=0, *, num_workers=2, prefetch_factor=2, drop_last=False, block_shuffle=None, weights=None, replacement=True, num_samples=None, indices=None, max_per_batch=None, oversize='error', bucket_by=None, rank=0, world_size=1, pad_ranks=False, follow_batch=(), exclude_keys=(), padded=(), flat=(), on_error='stop', resident_budget=None)"
+        text_signature = "(dataset, batch_size=None, shuffle=False, seed=0, *, num_workers=2, prefetch_factor=2, drop_last=False, block_shuffle=None, weights=None, replacement=True, num_samples=None, indices=None, max_per_batch=None, oversize='error', bucket_by=None, rank=0, world_size=1, pad_ranks=False, follow_batch=(), exclude_keys=(), padded=(), flat=(), node_axes=('nodes',), on_error='stop', resident_budget=None)"
     )]
     #[expect(clippy::too_many_arguments, reason = "keywords of a Python call")]
     fn new(
@@ -71,6 +71,7 @@ impl PyLoader {
         exclude_keys: Option<Names>,
         padded: Option<Names>,
         flat: Option<Names>,
+        node_axes: Option<Names>,
         on_error: &str,
         resident_budget: Option<u64>,
     ) -> PyResult<Self> {
@@ -81,6 +82,7 @@ impl PyLoader {
             exclude: Names::list(exclude_keys),
             padded: Names::list(padded),
             flat: Names::list(flat),
+            node_axes: node_axes.map(|names| names.0),
         };
         let (collator, fields) = this.collator(py, &options)?;
         let mut builder = Loader::builder(this.inner().clone())

@@ -132,3 +132,25 @@ def test_a_list_of_all_batches_has_them_all(tmp_path):
         assert len({address(batch["x"]) for batch in batches}) == 25
         for number, batch in enumerate(batches):
             check(batch, samples[16 * number : 16 * number + 16])
+
+
+def test_several_axes_of_nodes(tmp_path):
+    schema = Schema(
+        [Attribute("a", "f32", ["users"]), Attribute("b", "f32", ["items", 2]), Attribute("c", "i64", ["other"])],
+        axes=["counted"],
+    )
+    with fencepost.Writer(tmp_path / "a.fence", schema) as writer:
+        for i in range(4):
+            sample = {"a": np.ones(i, "f4"), "b": np.ones((2 * i, 2), "f4"), "c": np.arange(3)}
+            writer.append(sample, axes={"counted": i + 5})
+    dataset = fencepost.open(tmp_path / "a.fence")
+    asked = {"node_axes": ["items", "counted"]}
+    batches = [dataset.batch([3, 1], **asked), next(iter(fencepost.Loader(dataset, 2, indices=[3, 1], **asked)))]
+    for batch in batches:
+        assert batch["ptr"].tolist() == [0, 6, 8] and batch["batch"].tolist() == [0] * 6 + [1] * 2
+        # An axis that no attribute has is counted, too.
+        assert batch["counted_ptr"].tolist() == [0, 8, 14] and batch["counted_batch"].tolist() == [0] * 8 + [1] * 6
+        assert batch.ptr("counted").tolist() == [0, 8, 14]
+    assert "ptr" not in dataset.batch([1]) and "ptr" not in dataset.batch([1], node_axes=[])
+    with pytest.raises(KeyError, match="no axis"):
+        dataset.batch([1], node_axes=["nothing"])
