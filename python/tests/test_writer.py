@@ -221,3 +221,22 @@ def test_schemas(tmp_path):
         Attribute("x", "f32", ["n"], cat_dim=-2)
     with pytest.raises(TypeError, match="shape"):
         Attribute("x", "f32", [-1])
+
+
+def test_narrow_storage_gives_the_same_values(tmp_path):
+    samples = [
+        {"id": np.array([1, 200 * i]), "flag": np.array([[0.0, 1.0]], np.float32), "half": np.float64(i / 2)}
+        for i in range(300)
+    ]
+    plain = fencepost.open(write(tmp_path / "plain.fence", samples))
+    narrow = fencepost.open(write(tmp_path / "narrow.fence", samples, narrow=True))
+    assert {a.name: a.stored for a in narrow.schema.attributes} == {"id": "u16", "flag": "u8", "half": "f16"}
+    assert {a.name: a.dtype for a in narrow.schema.attributes} == {a.name: a.dtype for a in plain.schema.attributes}
+    for index in (0, 7, 299):
+        same(narrow[index], plain[index])
+        same(narrow.read(index), plain.read(index))
+    some = [5, 299, 5]
+    for name in ("id", "flag", "half"):
+        one, other = narrow.batch(some)[name], plain.batch(some)[name]
+        assert one.dtype == other.dtype and np.array_equal(one, other), name
+        assert np.array_equal(narrow[name], plain[name])
