@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
-from ..conftest import ROOT
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_the_example_gives_the_same_losses():
