@@ -8,7 +8,7 @@
 #![forbid(unsafe_code)]
 
 use std::ops::{Deref, DerefMut};
-use std::sync::PoisonError;
+use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
 
 /// A lock.
@@ -25,6 +25,23 @@ impl<T> Mutex<T> {
 
     pub(crate) fn lock(&self) -> Guard<'_, T> {
         Guard(Some(self.0.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// The lock, or `None` if it cannot be had soon: for what can be done without. A thread that had it when this process was
+    /// forked off never gives it back here.
+    pub(crate) fn lock_soon(&self) -> Option<Guard<'_, T>> {
+        /// Enough for whoever has it to take or put a thing, also on a core that others wait for.
+        const TRIES: u32 = 100;
+        for _ in 0..TRIES {
+            match self.0.try_lock() {
+                Ok(guard) => return Some(Guard(Some(guard))),
+                Err(TryLockError::Poisoned(poisoned)) => {
+                    return Some(Guard(Some(poisoned.into_inner())));
+                }
+                Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+            }
+        }
+        None
     }
 
     pub(crate) fn into_inner(self) -> T {
@@ -81,6 +98,15 @@ impl Condvar {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lock_that_nobody_gives_back_is_done_without() {
+        let lock = Mutex::new(1);
+        let held = lock.lock();
+        assert!(lock.lock_soon().is_none());
+        drop(held);
+        assert_eq!(lock.lock_soon().map(|guard| *guard), Some(1));
+    }
 
     #[test]
     fn a_panic_does_not_poison_a_lock() {

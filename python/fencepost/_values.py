@@ -25,10 +25,11 @@ def convert(name: str, value: Any, wanted: str | None) -> tuple[str, Any, Any]:
         return "text", str(value), None
     if isinstance(value, (bytes, bytearray, memoryview)):
         return "blob", bytes(value), None
-    if isinstance(value, (bool, int, float, complex)):
-        return _scalar(name, value, wanted)
+    # Before Python's numbers: numpy.float64 is a float as well, and has a dtype of its own.
     if isinstance(value, (np.ndarray, np.generic)):
         return _array(name, np.asarray(value), wanted)
+    if isinstance(value, (bool, int, float, complex)):
+        return _scalar(name, value, wanted)
     if isinstance(value, (list, tuple)) or hasattr(value, "__array__"):
         return _sequence(name, value, wanted)
     raise TypeError(
@@ -61,7 +62,9 @@ def _tensor(name: str, value: Any) -> tuple[str, Any, Any]:
 
 def _scalar(name: str, value: Any, wanted: str | None) -> tuple[str, Any, Any]:
     if wanted in (None, "utf8", "bytes"):  # a number where a string is wanted: the writer refuses it in its own words
-        wanted = {bool: "bool", int: "i64", float: "f64", complex: "c128"}[type(value) if type(value) in (bool, int, float) else complex]
+        # Also of classes derived from these; a bool is an int as well.
+        kinds = [(bool, "bool"), (int, "i64"), (float, "f64"), (complex, "c128")]
+        wanted = next(dtype for kind, dtype in kinds if isinstance(value, kind))
     if wanted in _BITS_OF:
         raise TypeError(f"attribute {name!r}: expected an array of the bits of {wanted}, found the number {value!r}: give a tensor")
     dtype = np.dtype(_NUMPY[wanted])

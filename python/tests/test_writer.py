@@ -240,3 +240,21 @@ def test_narrow_storage_gives_the_same_values(tmp_path):
         one, other = narrow.batch(some)[name], plain.batch(some)[name]
         assert one.dtype == other.dtype and np.array_equal(one, other), name
         assert np.array_equal(narrow[name], plain[name])
+
+
+@pytest.mark.parametrize("kind", ["bool_", "int16", "uint64", "float16", "float32", "float64", "complex64", "complex128"])
+def test_numpy_scalars_have_their_own_dtype(tmp_path, kind):
+    value = np.dtype(kind).type(1)
+    [name, sample] = "v", {"v": value}
+    same(fencepost.open(write(tmp_path / "a.fence", [sample]))[0], {name: np.asarray(value)})
+
+
+def test_numbers_of_derived_classes_are_those_they_derive_from(tmp_path):
+    class Degrees(float):
+        pass
+
+    class Count(int):
+        pass
+
+    written = fencepost.open(write(tmp_path / "a.fence", [{"a": Degrees(1.5), "b": Count(2)}]))
+    same(written[0], {"a": np.asarray(1.5), "b": np.asarray(2)})

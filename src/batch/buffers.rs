@@ -48,7 +48,7 @@ impl BufferPool {
 impl Shelf {
     /// The smallest that fits and is not far too large, which a larger request may need more.
     fn take(&self, len: usize) -> Option<AlignedBytes> {
-        let mut free = self.free.lock();
+        let mut free = self.free.lock_soon()?;
         let fits = |buffer: &AlignedBytes| {
             (len..=len.saturating_mul(4).saturating_add(1 << 16)).contains(&buffer.room())
         };
@@ -57,7 +57,8 @@ impl Shelf {
     }
 
     fn put(&self, bytes: AlignedBytes) {
-        let mut free = self.free.lock();
+        // Without it, the memory goes back to the system.
+        let Some(mut free) = self.free.lock_soon() else { return };
         free.push(bytes);
         if free.len() > self.limit {
             // The oldest: sizes that are still asked for come back again and again, so it is one that is not.

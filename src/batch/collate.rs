@@ -188,9 +188,12 @@ impl Collator {
     }
 
     fn with_workspace<R>(&self, run: impl FnOnce(&mut Workspace) -> R) -> R {
-        let mut workspace = self.workspaces.lock().pop().unwrap_or_default();
+        let kept = self.workspaces.lock_soon().and_then(|mut workspaces| workspaces.pop());
+        let mut workspace = kept.unwrap_or_default();
         let outcome = run(&mut workspace);
-        self.workspaces.lock().push(workspace);
+        if let Some(mut workspaces) = self.workspaces.lock_soon() {
+            workspaces.push(workspace);
+        }
         outcome
     }
 
