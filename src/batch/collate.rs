@@ -16,7 +16,8 @@ use super::gather::{Increment, Job, gather, is_plain};
 use super::increment;
 use super::layout::{BatchLayout, FieldLayout};
 use super::locate::{
-    ABSENT, Block, Context, Located, Spans, boundaries, read_tables, table_ranges, value_ranges,
+    ABSENT, Block, Context, Located, Spans, boundaries, check_tables, check_values, read_tables,
+    table_ranges, value_ranges,
 };
 use super::pace::{Pace, Watch};
 use super::padded::Padding;
@@ -282,6 +283,7 @@ impl Collator {
             table_ranges(&file, rows, ranges);
             inner.ask(ranges);
         }
+        check_tables(dataset, &file, rows)?;
         read_tables(inner, &file, rows, spans)?;
         located.resize_with(file.attributes.len(), Located::default);
         Ok(file)
@@ -339,6 +341,9 @@ impl Collator {
             if let Some(watch) = &watch {
                 self.pace.asked(watch.so_far());
             }
+        }
+        for (file, located) in file.attributes.iter().zip(&*located) {
+            check_values(dataset, file, &located.blocks, spans)?;
         }
         let mut fill = Fill { plan: &self.plan, file: &file, inner, layout, sink };
         for at in 0..self.plan.attributes.len() {

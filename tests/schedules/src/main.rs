@@ -1,0 +1,17 @@
+//! The loader's queue under many schedules: whichever thread goes on at each lock, wait and notice, things come in order,
+//! nothing is lost, nothing hangs, and dropping it ends its threads.
+//!
+//! The file under test is the library's own, compiled here against a stand-in for `std` and `parking_lot` (`shim`), so no
+//! line of it knows that it is tested.
+
+extern crate shim as parking_lot;
+extern crate shim as std;
+
+#[path = "../../../src/loader/worker.rs"]
+mod worker;
+
+mod cases;
+
+fn main() {
+    cases::run();
+}
