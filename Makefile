@@ -51,14 +51,14 @@ fuzz: ## every fuzz target for FUZZ_SECONDS (60) each (needs cargo-fuzz and a ni
 	@FUZZ_RECORD='$(RECORDS)/fuzz.jsonl' ci/fuzz.sh $(SECONDS_EACH)
 
 crash: ## the long form of the tests of faults: power, failing calls, full disks, kills, bit rot
-	@FENCEPOST_LONG=1 FENCEPOST_RECORD='$(RECORDS)' cargo test $(CARGO_FLAGS) --release -p fencepost \
+	@FENCEPOST_LONG=1 FENCEPOST_RECORD='$(RECORDS)' cargo test $(CARGO_FLAGS) -p fencepost \
 		--test crash --test bitrot --test truncation -- --nocapture
 
 schedules: ## the loader's queue under many orders of its threads (shuttle)
 	@cd tests/schedules && FENCEPOST_RECORD='$(RECORDS)' cargo run --release -- 20000
 
 soak: ## everything at once for MINUTES (30), under a memory limit of a quarter of the data
-	@FENCEPOST_MINUTES=$(MINUTES) FENCEPOST_LONG=1 FENCEPOST_RECORD='$(RECORDS)' cargo test $(CARGO_FLAGS) --release -p fencepost \
+	@FENCEPOST_MINUTES=$(MINUTES) FENCEPOST_LONG=1 FENCEPOST_RECORD='$(RECORDS)' cargo test $(CARGO_FLAGS) -p fencepost \
 		--test soak -- --exact soak --ignored --nocapture
 
 clean: ## remove what was built here (the Python environment in the user's cache stays)

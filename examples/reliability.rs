@@ -13,13 +13,25 @@ use serde_json::Value as Json;
 
 /// The records in the order in which they are shown, and what each is about.
 const TOPICS: [(&str, &str); 13] = [
-    ("power", "Loss of power: after every prefix of the calls of a publish, subsets of what was not synced (all of up to 10 changes, a sample beyond), whole and torn at 512-byte sectors, names kept and lost"),
-    ("calls", "An error on the k-th call to the disk, for every k, each kind of error, once and from then on"),
+    (
+        "power",
+        "Loss of power: after every prefix of the calls of a publish, subsets of what was not synced (all of up to 10 changes, a sample beyond), whole and torn at 512-byte sectors, names kept and lost",
+    ),
+    (
+        "calls",
+        "An error on the k-th call to the disk, for every k, each kind of error, once and from then on",
+    ),
     ("full_disk", "A real filesystem (tmpfs) of random size that is too small, or is not"),
-    ("unreadable_disk", "A real filesystem (ext4 on a loop device) whose disk ends early: EIO, by position and through the loader"),
+    (
+        "unreadable_disk",
+        "A real filesystem (ext4 on a loop device) whose disk ends early: EIO, by position and through the loader",
+    ),
     ("kills", "`kill -9` of a writing process at random moments"),
     ("two_writers", "Two processes writing to one name"),
-    ("changed_under_a_loader", "A file cut off, emptied, grown, replaced, deleted while a loader runs: three backings, 0 to 2 threads"),
+    (
+        "changed_under_a_loader",
+        "A file cut off, emptied, grown, replaced, deleted while a loader runs: three backings, 0 to 2 threads",
+    ),
     ("bits_of_golden_files", "Every single bit of golden files flipped, verified, salvaged"),
     ("bits_of_a_large_file", "Random bits of a file of many blocks flipped, verified, salvaged"),
     ("hostile", "Hostile files, over three backings"),

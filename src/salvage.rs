@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::format::{Increment, Schema};
 use crate::reader::{Dataset, SampleBuf, VerifyOptions, VerifyReport, merge_ranges};
 use crate::writer::{NewSample, Summary, Writer};
 
@@ -73,19 +74,20 @@ pub fn salvage(
     let suspect =
         merge_ranges(damage.bad_blocks.iter().flat_map(|bad| bad.samples.clone()).collect());
     let dataset = dataset.lazily_verified_if_possible()?;
+    let (schema, lost_attributes) = readable(&dataset)?;
     let mut writer = Writer::options()
         .alignment(dataset.alignment())?
         // What is saved is what was there, index values beyond their axis included.
         .check_indices(false)
         .metadata(dataset.metadata())?
-        .create_new(output, dataset.schema().clone())?;
+        .create_new(output, schema.clone())?;
     let mut lost: Vec<Range<u64>> = Vec::new();
     let mut buffer = SampleBuf::new();
     let mut suspects = suspect.iter().peekable();
     for index in 0..dataset.len() {
         while suspects.next_if(|range| range.end <= index).is_some() {}
         let is_suspect = suspects.peek().is_some_and(|range| range.contains(&index));
-        match copy_sample(&dataset, index, &mut buffer, &mut writer) {
+        match copy_sample(&dataset, index, &mut buffer, &mut writer, &schema) {
             Ok(()) => continue,
             // A bad block, or its own offsets or values break a rule though its blocks are as they were written.
             Err(Error::Format { .. } | Error::Sample(_)) => {}
@@ -98,16 +100,34 @@ pub fn salvage(
             _ => lost.push(index..index + 1),
         }
     }
-    let refused = dataset.refused_attributes();
     Ok(SalvageReport {
         samples: dataset.len(),
         lost,
-        lost_attributes: refused
-            .map(|(name, reason)| (name.to_owned(), reason.to_owned()))
-            .collect(),
+        lost_attributes,
         damage,
         summary: writer.finish()?,
     })
+}
+
+/// The schema of what can be saved, and what cannot be, with the reason: attributes that this version cannot read, and those
+/// that are incremented by one of them. Without their increments the latter would be batched wrongly, and nobody would know.
+fn readable(dataset: &Dataset) -> Result<(Schema, Vec<(String, String)>)> {
+    let mut lost: Vec<(String, String)> = dataset
+        .refused_attributes()
+        .map(|(name, reason)| (name.to_owned(), reason.to_owned()))
+        .collect();
+    let refused = lost.len();
+    let mut kept = Vec::new();
+    for attribute in dataset.schema().attributes() {
+        match attribute.increment_rule() {
+            Increment::Attribute(by) if lost[..refused].iter().any(|(name, _)| name == by) => {
+                let reason = format!("it is incremented by {by:?}, which cannot be read");
+                lost.push((attribute.name().to_owned(), reason));
+            }
+            _ => kept.push(attribute.clone()),
+        }
+    }
+    Ok((Schema::new(dataset.schema().axes().to_vec(), kept)?, lost))
 }
 
 fn copy_sample(
@@ -115,11 +135,13 @@ fn copy_sample(
     index: u64,
     buffer: &mut SampleBuf,
     writer: &mut Writer,
+    schema: &Schema,
 ) -> Result<()> {
     let sample = dataset.read(index, buffer)?;
     let mut copy = NewSample::new();
     for (name, value) in sample.iter() {
-        if let Some(value) = value? {
+        // Those that cannot be saved are not pushed; they are read, because what is damaged in one sample is damaged.
+        if let (Some(value), true) = (value?, schema.attribute(name).is_some()) {
             copy.push(name, value);
         }
     }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use fencepost::{Dataset, Error, FormatError, Loader, SampleBuf, VerifyOptions, Writer, salvage};
 use versions::Random;
 
-const SHARDS: u64 = 10;
+const SHARDS: u64 = 11;
 /// About 64 MiB.
 const SAMPLES: u64 = 150_000;
 const LIMIT: u64 = 160 << 20;
@@ -52,7 +52,8 @@ fn soaking() {
 #[test]
 #[ignore = "run by the other test, as a process of its own"]
 fn child() {
-    let path = PathBuf::from(std::env::var_os("FENCEPOST_CHILD_PATH").expect("run by the other test"));
+    let path =
+        PathBuf::from(std::env::var_os("FENCEPOST_CHILD_PATH").expect("run by the other test"));
     let version = number("FENCEPOST_CHILD_VERSION").unwrap();
     versions::write(&path, Writer::options(), version, SAMPLES).unwrap();
 }
@@ -263,23 +264,26 @@ fn run(limit: u64) {
     }
     assert_eq!(litter, 0);
     let figure = |figure: &AtomicU64| figure.load(Relaxed);
-    record::record("soak", &[
-        ("minutes", begun.elapsed().as_secs() / 60),
-        ("memory_limit_bytes", limit),
-        ("data_bytes", length * SHARDS),
-        ("files_written", figure(&figures.written)),
-        ("writers_killed", figure(&figures.killed)),
-        ("kills_that_met_a_file_being_written", figure(&figures.met)),
-        ("files_opened", figure(&figures.opened)),
-        ("samples_compared", figure(&figures.samples)),
-        ("batches_compared", figure(&figures.batches)),
-        ("values_compared_in_batches", figure(&figures.values)),
-        ("files_verified", figure(&figures.verified)),
-        ("files_cut_off", figure(&figures.cut)),
-        ("bits_flipped_and_found", figure(&figures.flipped)),
-        ("salvaged", figure(&figures.salvaged)),
-        ("files_at_the_end_that_verify", survived),
-        ("wrong_values", 0),
-        ("litter_after_one_write", litter),
-    ]);
+    record::record(
+        "soak",
+        &[
+            ("minutes", begun.elapsed().as_secs() / 60),
+            ("memory_limit_bytes", limit),
+            ("data_bytes", length * SHARDS),
+            ("files_written", figure(&figures.written)),
+            ("writers_killed", figure(&figures.killed)),
+            ("kills_that_met_a_file_being_written", figure(&figures.met)),
+            ("files_opened", figure(&figures.opened)),
+            ("samples_compared", figure(&figures.samples)),
+            ("batches_compared", figure(&figures.batches)),
+            ("values_compared_in_batches", figure(&figures.values)),
+            ("files_verified", figure(&figures.verified)),
+            ("files_cut_off", figure(&figures.cut)),
+            ("bits_flipped_and_found", figure(&figures.flipped)),
+            ("salvaged", figure(&figures.salvaged)),
+            ("files_at_the_end_that_verify", survived),
+            ("wrong_values", 0),
+            ("litter_after_one_write", litter),
+        ],
+    );
 }

@@ -51,7 +51,9 @@ fn is_length(error: &Error) -> bool {
 #[ignore = "run by the other test, as a process of its own"]
 fn child() {
     let given = std::env::var("FENCEPOST_CHILD").expect("run by the other test");
-    let [backing, fault, workers] = given.split(' ').collect::<Vec<_>>()[..] else { panic!("{given}") };
+    let [backing, fault, workers] = given.split(' ').collect::<Vec<_>>()[..] else {
+        panic!("{given}")
+    };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.fence");
     versions::write(&path, Writer::options(), 1, SAMPLES).unwrap();

@@ -49,15 +49,32 @@ fn main() -> Result<()> {
     {
         seed(out, "graph6", &at.to_string(), line)?;
     }
-    for (at, text) in
-        [">>graph6<<DQc\n", ">>sparse6<<:Fa@x^\n", ":An\n", "?\n@\n", "~?@A\n", "~~?????@A\n", ":~?@A_\n"]
-            .iter()
-            .enumerate()
+    for (at, text) in [
+        ">>graph6<<DQc\n",
+        ">>sparse6<<:Fa@x^\n",
+        ":An\n",
+        "?\n@\n",
+        "~?@A\n",
+        "~~?????@A\n",
+        ":~?@A_\n",
+    ]
+    .iter()
+    .enumerate()
     {
         seed(out, "graph6", &format!("text_{at}"), text.as_bytes())?;
     }
     let tu: [&[&str; 9]; 3] = [
-        &["1, 2\n2, 1\n3, 4\n", "1\n1\n2\n2\n", "1\n-1\n", "0\n1\n2\n0\n", "1\n1\n0\n", "0.5, 1\n1, 2\n0, 0\n1e3, -1\n", "1.5\n1.5\n2\n", "", "CC\nO\n"],
+        &[
+            "1, 2\n2, 1\n3, 4\n",
+            "1\n1\n2\n2\n",
+            "1\n-1\n",
+            "0\n1\n2\n0\n",
+            "1\n1\n0\n",
+            "0.5, 1\n1, 2\n0, 0\n1e3, -1\n",
+            "1.5\n1.5\n2\n",
+            "",
+            "CC\nO\n",
+        ],
         &["1, 2\n", "1\n1\n", "", "", "", "", "", "0.5\n", ""],
         &["4, 3\n1, 2\n", "1\n1\n2\n2\n", "3\n4\n", "0, 1\n1, 1\n2, 0\n0, 0\n", "", "", "", "", ""],
     ];
@@ -88,9 +105,15 @@ fn main() -> Result<()> {
     seed(out, "npy", "whole", &whole)?;
     for which in 0..8u8 {
         let numbers: Vec<u8> = [1u64, 2, 1, 0].iter().flat_map(|n| n.to_le_bytes()).collect();
-        seed(out, "loader_state", &format!("numbers_{which}"), &[&[which | 4], &numbers[..]].concat())?;
+        seed(
+            out,
+            "loader_state",
+            &format!("numbers_{which}"),
+            &[&[which | 4], &numbers[..]].concat(),
+        )?;
     }
-    let text = br#"{"fencepost_loader":1,"file":"","rows":"0..3","sampler":{},"epoch":0,"consumed":0}"#;
+    let text =
+        br#"{"fencepost_loader":1,"file":"","rows":"0..3","sampler":{},"epoch":0,"consumed":0}"#;
     seed(out, "loader_state", "text", &[&[0], &text[..]].concat())?;
     // These are made of any bytes.
     for target in ["mutate", "damage", "writer"] {

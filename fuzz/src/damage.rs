@@ -1,7 +1,7 @@
 //! Damage to a valid file: verify finds it, and salvage saves nothing that is wrong.
 
 use arbitrary::Arbitrary;
-use fencepost::{Dataset, SampleBuf, Sample, VerifyOptions, salvage};
+use fencepost::{Dataset, Sample, SampleBuf, VerifyOptions, salvage};
 
 use crate::touch::{own, touch};
 
@@ -22,7 +22,9 @@ pub struct Damage {
 
 fn same(one: &Sample<'_>, two: &Sample<'_>) {
     for (name, value) in one.iter() {
-        let (value, other) = (value.expect("it was whole"), two.find(name).expect("it was saved"));
+        let value = value.expect("it was whole");
+        // What this version cannot read, or needs what it cannot read, is left out.
+        let Ok(other) = two.find(name) else { continue };
         assert_eq!(value.as_ref().map(own), other.as_ref().map(own), "{name}");
     }
 }

@@ -9,8 +9,15 @@ use fencepost::{Dataset, Result, Summary};
 
 /// Ends of the names of a TU set's files, in the order in which the input has them, divided by the byte 0xff.
 pub const TU_FILES: [&str; 9] = [
-    "A", "graph_indicator", "graph_labels", "node_labels", "edge_labels", "node_attributes",
-    "edge_attributes", "graph_attributes", "smiles",
+    "A",
+    "graph_indicator",
+    "graph_labels",
+    "node_labels",
+    "edge_labels",
+    "node_attributes",
+    "edge_attributes",
+    "graph_attributes",
+    "smiles",
 ];
 
 /// Names of whole arrays, in the order in which the input has them, each behind its length in two bytes.

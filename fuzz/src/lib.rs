@@ -4,11 +4,11 @@
 //! limit that `ci/fuzz.sh` sets.
 
 mod damage;
+#[path = "../../tests/support/faults.rs"]
+mod faults;
 #[expect(dead_code, reason = "written for the vectors, of which this uses a part")]
 #[path = "../../examples/make_vectors/forge.rs"]
 mod forge;
-#[path = "../../tests/support/faults.rs"]
-mod faults;
 mod importers;
 mod mutate;
 mod state;

@@ -53,10 +53,42 @@ pub struct Mutation {
 }
 
 const NAMES: [&str; 36] = [
-    "nodes", "edges", "x", "y", "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "f16",
-    "bf16", "f32", "f64", "c64", "c128", "bool", "utf8", "bytes", "f8e4m3", "f8e5m2", "raw", "name",
-    "total", "constant", "offsets", "stored", "data", "validity", "ends", "shape", "cat_dim",
-    "increment", "optional",
+    "nodes",
+    "edges",
+    "x",
+    "y",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "f16",
+    "bf16",
+    "f32",
+    "f64",
+    "c64",
+    "c128",
+    "bool",
+    "utf8",
+    "bytes",
+    "f8e4m3",
+    "f8e5m2",
+    "raw",
+    "name",
+    "total",
+    "constant",
+    "offsets",
+    "stored",
+    "data",
+    "validity",
+    "ends",
+    "shape",
+    "cat_dim",
+    "increment",
+    "optional",
 ];
 
 impl Filler {
@@ -180,7 +212,9 @@ pub fn mutate(mutation: &Mutation) {
             Edit::Cut(bytes) => cut = bytes as usize,
         }
     }
-    forge.list = Some(Box::new(move |list: &mut Json| {
+    // A directory that is no object has no list.
+    let has_list = forge.directory.is_object() && !lists.is_empty();
+    let change_list = move |list: &mut Json| {
         for (index, key, filler) in &lists {
             let value = filler.json(list);
             if let Json::Array(sections) = list
@@ -191,7 +225,8 @@ pub fn mutate(mutation: &Mutation) {
                 sections[at][key] = value;
             }
         }
-    }));
+    };
+    forge.list = has_list.then(|| Box::new(change_list) as _);
     forge.header = Some(Box::new(move |header: &mut Vec<u8>| {
         for (field, filler) in &headers {
             let at = usize::from(field % 23) * 4;

@@ -7,9 +7,8 @@ pub fn loader_state(input: &[u8]) {
     let Some((&which, rest)) = input.split_first() else { return };
     let files = crate::golden();
     let dataset = Dataset::from_bytes(&files[usize::from(which >> 3) % files.len()]);
-    let mut builder = Loader::builder(dataset.expect("a golden file"))
-        .batch_size(2)
-        .on_error(OnError::Skip);
+    let mut builder =
+        Loader::builder(dataset.expect("a golden file")).batch_size(2).on_error(OnError::Skip);
     if which & 1 != 0 {
         builder = builder.shuffle(7);
     }

@@ -21,9 +21,16 @@ pub struct Column {
 
 #[derive(Arbitrary, Debug)]
 pub enum Step {
-    Push { lengths: [u8; 2], seed: u8, present: u8 },
+    Push {
+        lengths: [u8; 2],
+        seed: u8,
+        present: u8,
+    },
     /// Without its last attribute, or of another length.
-    Wrong { lengths: [u8; 2], shape: bool },
+    Wrong {
+        lengths: [u8; 2],
+        shape: bool,
+    },
 }
 
 #[derive(Arbitrary, Debug)]
@@ -206,7 +213,10 @@ pub fn writer(work: &Work) {
                         Err(error @ Error::Sample(_)) => panic!("a right sample: {error}"),
                         Err(error) => {
                             let again = push(&mut writer, &schema, &values, *lengths);
-                            assert!(matches!(again, Err(Error::WriterPoisoned { .. })), "{again:?}");
+                            assert!(
+                                matches!(again, Err(Error::WriterPoisoned { .. })),
+                                "{again:?}"
+                            );
                             let finished = writer.finish();
                             assert!(matches!(finished, Err(Error::WriterPoisoned { .. })));
                             return Err(error);
@@ -235,7 +245,12 @@ pub fn writer(work: &Work) {
                 }
             }
         }
-        if work.abandon { drop(writer); Ok(None) } else { writer.finish().map(Some) }
+        if work.abandon {
+            drop(writer);
+            Ok(None)
+        } else {
+            writer.finish().map(Some)
+        }
     });
     match &outcome {
         Ok(Some(summary)) => {

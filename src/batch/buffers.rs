@@ -41,9 +41,9 @@ impl BufferPool {
         let mut bytes = match self.shelf.take(len) {
             Some(bytes) => bytes,
             // An eighth more than asked, as the next batches are a little larger or smaller than this one.
-            None => AlignedBytes::try_zeroed(
-                len.checked_add(len / 8)?.checked_next_multiple_of(4096)?,
-            )?,
+            None => {
+                AlignedBytes::try_zeroed(len.checked_add(len / 8)?.checked_next_multiple_of(4096)?)?
+            }
         };
         bytes.resize(len);
         Some(Buffer { bytes, shelf: Arc::downgrade(&self.shelf) })

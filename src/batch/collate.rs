@@ -416,10 +416,23 @@ impl Fill<'_> {
         Ok(place)
     }
 
+    /// Bytes of the next field. Lengths that no values stand for may come to more than there can be.
+    fn bytes(&self, shape: &Shape, size: usize) -> Result<usize> {
+        shape.elements().checked_mul(size).ok_or_else(|| Error::Unsupported {
+            what: format!("field {:?} of a batch", self.plan.fields[self.layout.fields.len()].name)
+                .into(),
+            problem: format!(
+                "of shape {shape} it has more bytes than memory can: batch fewer samples"
+            )
+            .into(),
+        })
+    }
+
     /// Memory for the next field, which is of integers.
     fn place_i64(&mut self, dims: &[usize]) -> Result<&mut [i64]> {
         let shape = Shape::new(dims)?;
-        let place = self.place(shape, shape.elements() * 8)?;
+        let bytes = self.bytes(&shape, 8)?;
+        let place = self.place(shape, bytes)?;
         // No bytes may be anywhere, aligned or not.
         Ok(if place.is_empty() { &mut [] } else { bytemuck::cast_slice_mut(place) })
     }
@@ -546,8 +559,8 @@ impl Fill<'_> {
             }
         };
         let (inner, shape) = (self.inner, located.shape);
-        let place =
-            self.place(shape, shape.elements() * plan.dtype.size()).map_err(Failure::whole)?;
+        let bytes = self.bytes(&shape, plan.dtype.size()).map_err(Failure::whole)?;
+        let place = self.place(shape, bytes).map_err(Failure::whole)?;
         let mut job = Job {
             source: &[],
             blocks: &located.blocks,

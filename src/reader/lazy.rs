@@ -86,8 +86,7 @@ impl Lazy {
         // At most 64 KiB.
         let mut buffer = vec![0; (end - start) as usize];
         inner.storage.read_exact_at(start, &mut buffer)?;
-        let (expected, found) =
-            (entry(&self.table, place.first + block), crc32fast::hash(&buffer));
+        let (expected, found) = (entry(&self.table, place.first + block), crc32fast::hash(&buffer));
         if expected == found {
             return Ok(());
         }
@@ -98,7 +97,8 @@ impl Lazy {
 
 impl fmt::Debug for Lazy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let whole: u32 = self.whole.iter().map(|word| word.load(Ordering::Relaxed).count_ones()).sum();
+        let whole: u32 =
+            self.whole.iter().map(|word| word.load(Ordering::Relaxed).count_ones()).sum();
         let blocks = self.table.len() / 4;
         f.write_fmt(format_args!("Lazy({whole} of {blocks} blocks found whole)"))
     }

@@ -34,8 +34,7 @@ fn attempt(
         versions::write(&path, Writer::options(), 1, 3).unwrap();
     }
     let disk = Arc::new(disk);
-    let options =
-        Writer::options().disk(disk.clone()).strategy(strategy).buffer_bytes(buffer);
+    let options = Writer::options().disk(disk.clone()).strategy(strategy).buffer_bytes(buffer);
     let outcome = options.metadata("{\"version\": 2, \"samples\": 40}").and_then(|options| {
         let mut writer = if new {
             options.create_new(&path, versions::schema())?
@@ -89,8 +88,7 @@ fn any_failing_call_leaves_the_old_file_or_the_new_one() {
                         let faulty =
                             FaultyDisk { fail_at: Some((k, kind)), stays, ..FaultyDisk::default() };
                         let what = format!("{strategy:?}, {kind:?}, call {k}, stays {stays}");
-                        let (disk, outcome) =
-                            attempt(folder.path(), faulty, strategy, new, buffer);
+                        let (disk, outcome) = attempt(folder.path(), faulty, strategy, new, buffer);
                         assert!(disk.refused() > 0, "{what}: no such call");
                         failures += 1;
                         match outcome {
@@ -131,14 +129,17 @@ fn any_failing_call_leaves_the_old_file_or_the_new_one() {
         }
     }
     assert!(clean > 0 && kept > 0);
-    record("calls", &[
-        ("injected", failures),
-        ("clean_errors", clean),
-        ("kept_complete", kept),
-        ("went_on_another_way", went_on),
-        ("torn", 0),
-        ("litter", 0),
-    ]);
+    record(
+        "calls",
+        &[
+            ("injected", failures),
+            ("clean_errors", clean),
+            ("kept_complete", kept),
+            ("went_on_another_way", went_on),
+            ("torn", 0),
+            ("litter", 0),
+        ],
+    );
 }
 
 #[test]

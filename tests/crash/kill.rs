@@ -75,13 +75,16 @@ fn a_writer_that_is_killed_leaves_the_old_file_or_the_new_one() {
     assert_eq!(litter, 0);
     // Kills that all came too early, or between two files, would show nothing.
     assert!(half_done > kills / 10, "only {half_done} of {kills} kills met a file being written");
-    record("kills", &[
-        ("kills", kills),
-        ("met_a_file_being_written", half_done),
-        ("found_a_new_file", published),
-        ("torn", 0),
-        ("litter_after_one_write", litter),
-    ]);
+    record(
+        "kills",
+        &[
+            ("kills", kills),
+            ("met_a_file_being_written", half_done),
+            ("found_a_new_file", published),
+            ("torn", 0),
+            ("litter_after_one_write", litter),
+        ],
+    );
 }
 
 #[test]
@@ -109,7 +112,10 @@ fn of_two_writers_to_one_name_one_wins_whole() {
     while children.iter_mut().any(|child| child.try_wait().unwrap().is_none()) {
         if path.exists() {
             let version = versions::check(&path);
-            assert!((1_000..1_000 + count).contains(&version) || (2_000..2_000 + count).contains(&version));
+            assert!(
+                (1_000..1_000 + count).contains(&version)
+                    || (2_000..2_000 + count).contains(&version)
+            );
             looked += 1;
         }
     }

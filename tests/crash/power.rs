@@ -4,7 +4,7 @@
 //! of them may leave: each write since the file's last sync kept, lost, or torn at its 512-byte sectors; each change of a
 //! name since the folder's last sync kept or lost.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -161,43 +161,88 @@ impl Disk for Recorder {
     }
 }
 
-fn apply(image: &mut Vec<u8>, change: &Change, keep: &mut dyn FnMut() -> bool) {
-    match *change {
-        Change::Write(offset, ref bytes) => {
-            let end = offset + bytes.len() as u64;
-            let mut at = offset;
-            while at < end {
-                let next = (at / SECTOR + 1) * SECTOR;
-                let next = next.min(end);
-                if keep() {
-                    if image.len() < next as usize {
-                        image.resize(next as usize, 0);
+/// A file's bytes, without the terabytes of nothing that lie between the sections while they grow.
+#[derive(Debug, Clone, Default)]
+struct Image {
+    length: u64,
+    /// Sectors that were written to, by number.
+    sectors: BTreeMap<u64, [u8; SECTOR as usize]>,
+}
+
+impl Image {
+    fn apply(&mut self, change: &Change, keep: &mut dyn FnMut() -> bool) {
+        match *change {
+            Change::Write(offset, ref bytes) => {
+                let end = offset + bytes.len() as u64;
+                let mut at = offset;
+                while at < end {
+                    let next = ((at / SECTOR + 1) * SECTOR).min(end);
+                    if keep() {
+                        let sector =
+                            self.sectors.entry(at / SECTOR).or_insert([0; SECTOR as usize]);
+                        let part = &bytes[(at - offset) as usize..(next - offset) as usize];
+                        sector[(at % SECTOR) as usize..][..part.len()].copy_from_slice(part);
+                        self.length = self.length.max(next);
                     }
-                    let part = &bytes[(at - offset) as usize..(next - offset) as usize];
-                    image[at as usize..next as usize].copy_from_slice(part);
+                    at = next;
                 }
-                at = next;
             }
-        }
-        Change::Length(length) => image.resize(length as usize, 0),
-        Change::Collapse(offset, length) => {
-            let end = image.len().min((offset + length) as usize);
-            if (offset as usize) < end {
-                image.drain(offset as usize..end);
+            Change::Length(length) => {
+                self.fill(length, self.length.max(length));
+                self.length = length;
             }
-        }
-        Change::Insert(offset, length) => {
-            if offset as usize <= image.len() {
-                let at = offset as usize;
-                image.splice(at..at, std::iter::repeat_n(0, length as usize));
+            // Whole blocks, and so whole sectors.
+            Change::Collapse(offset, length) => {
+                self.fill(offset, offset + length);
+                self.shift(offset + length, offset);
+                self.length -= length.min(self.length);
             }
-        }
-        Change::Punch(offset, length) => {
-            let end = image.len().min((offset + length) as usize);
-            if (offset as usize) < end {
-                image[offset as usize..end].fill(0);
+            Change::Insert(offset, length) => {
+                self.shift(offset, offset + length);
+                self.length += length;
             }
+            Change::Punch(offset, length) => self.fill(offset, offset + length),
         }
+    }
+
+    /// Zeros from one byte to another.
+    fn fill(&mut self, from: u64, to: u64) {
+        let within: Vec<u64> =
+            self.sectors.range(from / SECTOR..to.div_ceil(SECTOR)).map(|(&at, _)| at).collect();
+        for number in within {
+            let (start, end) = (number * SECTOR, (number + 1) * SECTOR);
+            let sector = self.sectors.get_mut(&number).unwrap();
+            sector[(from.max(start) - start) as usize..(to.min(end) - start) as usize].fill(0);
+        }
+    }
+
+    /// What lies from `from` on lies from `to` on.
+    fn shift(&mut self, from: u64, to: u64) {
+        assert!(from.is_multiple_of(SECTOR) && to.is_multiple_of(SECTOR));
+        let behind = self.sectors.split_off(&(from / SECTOR));
+        self.sectors.retain(|&at, _| at < to / SECTOR);
+        let moved =
+            behind.into_iter().map(|(at, sector)| (at - from / SECTOR + to / SECTOR, sector));
+        self.sectors.extend(moved);
+    }
+
+    fn is(&self, bytes: &[u8]) -> bool {
+        const ZEROS: [u8; SECTOR as usize] = [0; SECTOR as usize];
+        self.length == bytes.len() as u64
+            && bytes.chunks(SECTOR as usize).zip(0..).all(|(part, number)| {
+                let sector = self.sectors.get(&number).unwrap_or(&ZEROS);
+                sector[..part.len()] == *part
+            })
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.length as usize];
+        for (number, sector) in &self.sectors {
+            let at = (number * SECTOR) as usize;
+            let length = bytes.len().saturating_sub(at).min(SECTOR as usize);
+            bytes[at..at + length].copy_from_slice(&sector[..length]);
+        }
+        bytes
     }
 }
 
@@ -243,6 +288,18 @@ fn crash(ops: &[Op], prefix: usize, old: Option<&[u8]>, new: &[u8], seed: u64, t
     let subsets: u64 =
         if open.len() <= ALL_SUBSETS { 1 << open.len() } else { scaled(500, 10_000) };
     let mut random = Random(seed);
+    // What the renamed file holds whatever is lost.
+    let mut durable = Image::default();
+    if let Some((_, file)) = rename {
+        for (at, op) in done.iter().enumerate() {
+            match op {
+                Op::Change(of, change) if *of == file && open.binary_search(&at).is_err() => {
+                    durable.apply(change, &mut || true);
+                }
+                _ => {}
+            }
+        }
+    }
     for subset in 0..subsets {
         let mask: Vec<u64> = if open.len() <= ALL_SUBSETS {
             vec![subset]
@@ -257,16 +314,14 @@ fn crash(ops: &[Op], prefix: usize, old: Option<&[u8]>, new: &[u8], seed: u64, t
             tally.states += 1;
             let held = match rename {
                 Some((at, file)) if kept(at) => {
-                    let mut image = Vec::new();
-                    for (at, op) in done.iter().enumerate() {
-                        let Op::Change(of, change) = op else { continue };
+                    let mut image = durable.clone();
+                    for &at in &open {
+                        let Op::Change(of, change) = &done[at] else { continue };
                         if *of == file && kept(at) {
-                            let may_tear = torn && open.binary_search(&at).is_ok();
-                            let mut keep = || !may_tear || random.next() & 1 == 0;
-                            apply(&mut image, change, &mut keep);
+                            image.apply(change, &mut || !torn || random.next() & 1 == 0);
                         }
                     }
-                    if image == new { Held::New } else { Held::Torn }
+                    if image.is(new) { Held::New } else { Held::Torn }
                 }
                 _ if old.is_some() => Held::Old,
                 _ => Held::Nothing,
@@ -306,8 +361,7 @@ fn publish(strategy: Strategy, existing: bool, samples: u64, buffer: usize) -> O
     }
     let old = existing.then(|| fs::read(&path).unwrap());
     let disk = Arc::new(Recorder::default());
-    let options =
-        Writer::options().disk(disk.clone()).strategy(strategy).buffer_bytes(buffer);
+    let options = Writer::options().disk(disk.clone()).strategy(strategy).buffer_bytes(buffer);
     match versions::write(&path, options, 2, samples) {
         Ok(_) => {}
         Err(error) if strategy == Strategy::Collapse => {
@@ -327,7 +381,9 @@ fn a_crash_at_any_moment_leaves_the_old_file_or_the_new_one() {
     for strategy in STRATEGIES {
         for existing in [false, true] {
             for (samples, buffer) in [(2, 32 << 20), (60, 32 << 20), (60, 4096)] {
-                let Some(published) = publish(strategy, existing, samples, buffer) else { continue };
+                let Some(published) = publish(strategy, existing, samples, buffer) else {
+                    continue;
+                };
                 let Published { ops, old, new } = published;
                 let what = format!("{strategy:?}, existing {existing}, {samples} samples");
                 let tally = tally(&ops, old.as_deref(), &new);
@@ -344,13 +400,16 @@ fn a_crash_at_any_moment_leaves_the_old_file_or_the_new_one() {
         }
     }
     assert!(publishes >= 18, "only {publishes} publishes were recorded");
-    record("power", &[
-        ("publishes", publishes),
-        ("calls_recorded", calls),
-        ("prefixes", prefixes),
-        ("states", states),
-        ("torn", 0),
-    ]);
+    record(
+        "power",
+        &[
+            ("publishes", publishes),
+            ("calls_recorded", calls),
+            ("prefixes", prefixes),
+            ("states", states),
+            ("torn", 0),
+        ],
+    );
 }
 
 /// The checker itself: a publish that leaves out a step, or takes two in the wrong order, is found.
@@ -358,7 +417,8 @@ fn a_crash_at_any_moment_leaves_the_old_file_or_the_new_one() {
 fn a_publish_that_is_done_wrong_is_found() {
     let published = publish(Strategy::Auto, true, 60, 32 << 20).unwrap();
     let Published { ops, old, new } = published;
-    let (old, at) = (old.as_deref(), |wanted: fn(&Op) -> bool| ops.iter().rposition(wanted).unwrap());
+    let (old, at) =
+        (old.as_deref(), |wanted: fn(&Op) -> bool| ops.iter().rposition(wanted).unwrap());
     let sync = at(|op| matches!(op, Op::Sync(_)));
     let rename = at(|op| matches!(op, Op::Rename(_)));
     let folder = at(|op| matches!(op, Op::SyncFolder));
@@ -393,14 +453,14 @@ fn one_further_write_takes_away_what_a_crash_left() {
         if renamed {
             fs::write(&path, &new).unwrap();
         } else {
-            let mut image = Vec::new();
+            let mut image = Image::default();
             for op in &ops[..prefix] {
                 if let Op::Change(_, change) = op {
-                    apply(&mut image, change, &mut || random.next() & 1 == 0);
+                    image.apply(change, &mut || random.next() & 1 == 0);
                 }
             }
             let name = format!(".a.fence.{:08}.fence-tmp", random.below(100_000_000));
-            fs::write(folder.path().join(name), image).unwrap();
+            fs::write(folder.path().join(name), image.bytes()).unwrap();
             left += 1;
         }
         assert_eq!(versions::check(&path), if renamed { 2 } else { 1 });
