@@ -1,7 +1,7 @@
 //! Stands in for `std` and for `parking_lot` where the loader's queue uses them: threads and locks are those of shuttle,
 //! which decides at each of their calls which thread goes on.
 
-pub use std::{any, boxed, collections, io, panic, prelude, process};
+pub use std::{any, boxed, collections, io, mem, panic, prelude, process};
 
 pub mod sync {
     pub use shuttle::sync::Arc;
