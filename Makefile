@@ -52,7 +52,7 @@ fuzz: ## every fuzz target for FUZZ_SECONDS (60) each (needs cargo-fuzz and a ni
 
 crash: ## the long form of the tests of faults: power, failing calls, full disks, kills, bit rot
 	@FENCEPOST_LONG=1 FENCEPOST_RECORD='$(RECORDS)' cargo test $(CARGO_FLAGS) -p fencepost \
-		--test crash --test bitrot --test truncation -- --nocapture
+		--test crash --test bitrot --test truncation --test vectors -- --nocapture
 
 schedules: ## the loader's queue under many orders of its threads (shuttle)
 	@cd tests/schedules && FENCEPOST_RECORD='$(RECORDS)' cargo run --release -- 20000

@@ -262,7 +262,7 @@ impl Subject {
             }
         }
         // Headers and directories are most of the bits, and salvage makes the same of nearly all of them.
-        if block.is_none() && is_long() && (byte * 8 + u64::from(bit)) % 17 != 0 {
+        if block.is_none() && is_long() && !(byte * 8 + u64::from(bit)).is_multiple_of(17) {
             bad[byte as usize] ^= 1 << bit;
             return;
         }
