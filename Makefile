@@ -4,15 +4,18 @@
 SHELL := bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check docs bench fuzz clean
+.PHONY: help demo test check docs bench fuzz crash schedules soak clean
 
 # Handed to every cargo command, e.g. CARGO_FLAGS=--locked or CARGO_FLAGS=--offline.
 CARGO_FLAGS ?=
 export CARGO_FLAGS
 # Handed to the benchmarks: a filter, or criterion's options.
 BENCH_ARGS ?=
-# How long each fuzz target runs.
-FUZZ_SECONDS ?= 30
+# How long each fuzz target runs, and how long the soak test does.
+SECONDS_EACH := $(or $(FUZZ_SECONDS),60)
+MINUTES ?= 30
+# Where the long runs write their figures; `cargo run --example reliability -- --write` makes docs/reliability.md of them.
+RECORDS ?= $(CURDIR)/target/records
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -47,8 +50,20 @@ docs: ## the user guide, in target/site (a link that leads nowhere is an error)
 bench: ## criterion benchmarks (BENCH_ARGS='get' runs those with "get" in the name)
 	cargo bench $(CARGO_FLAGS) -p fencepost --all-features --bench '*' -- $(BENCH_ARGS)
 
-fuzz: ## every fuzz target for FUZZ_SECONDS each (needs cargo-fuzz and a nightly toolchain)
-	@ci/fuzz.sh $(FUZZ_SECONDS)
+fuzz: ## every fuzz target for FUZZ_SECONDS (60) each (needs cargo-fuzz and a nightly toolchain)
+	@mkdir -p '$(RECORDS)'
+	@FUZZ_RECORD='$(RECORDS)/fuzz.jsonl' ci/fuzz.sh $(SECONDS_EACH)
+
+crash: ## the long form of the tests of faults: power, failing calls, full disks, kills, bit rot
+	@FENCEPOST_LONG=1 FENCEPOST_RECORD='$(RECORDS)' cargo test $(CARGO_FLAGS) -p fencepost \
+		--test crash --test bitrot --test truncation --test vectors -- --nocapture
+
+schedules: ## the loader's queue under many orders of its threads (shuttle)
+	@cd tests/schedules && FENCEPOST_RECORD='$(RECORDS)' cargo run --release -- 20000
+
+soak: ## everything at once for MINUTES (30), under a memory limit of a quarter of the data
+	@FENCEPOST_MINUTES=$(MINUTES) FENCEPOST_LONG=1 FENCEPOST_RECORD='$(RECORDS)' cargo test $(CARGO_FLAGS) -p fencepost \
+		--test soak -- --exact soak --ignored --nocapture
 
 clean: ## remove what was built here (the Python environment in the user's cache stays)
 	cargo clean

@@ -105,6 +105,18 @@ fn main() {
     group.bench_function("read/positional", |b| {
         b.iter(|| black_box(read(&positional, next(), &mut buffer)))
     });
+    // All blocks were found whole in the warming up, so this is what the look at them costs.
+    let lazily = [&resident, &positional].map(|dataset| {
+        let lazily = dataset.clone().lazily_verified().expect("a good table of checksums");
+        (0..SAMPLES).for_each(|index| _ = read(&lazily, index, &mut buffer));
+        lazily
+    });
+    group.bench_function("get/resident, lazily verified", |b| {
+        b.iter(|| black_box(copy_get(&lazily[0], next(), &mut out)))
+    });
+    group.bench_function("read/positional, lazily verified", |b| {
+        b.iter(|| black_box(read(&lazily[1], next(), &mut buffer)))
+    });
     group.finish();
     criterion.final_summary();
 
@@ -113,8 +125,8 @@ fn main() {
         return;
     }
     let part = &order[..order.len() / 2];
-    let mut outs = [vec![0; 1 << 16], vec![0; 1 << 16], vec![0; 1 << 16]];
-    let [out0, out1, out2] = &mut outs;
+    let mut outs = [const { Vec::new() }; 5].map(|_: Vec<u8>| vec![0; 1 << 16]);
+    let [out0, out1, out2, out3, out4] = &mut outs;
     let seconds = alternate(
         ROUNDS,
         &mut [
@@ -130,10 +142,20 @@ fn main() {
             ("positional", &mut || {
                 part.iter().for_each(|&index| _ = black_box(read(&positional, index, &mut buffer)))
             }),
+            ("lazily", &mut || {
+                part.iter().for_each(|&index| _ = black_box(copy_get(&lazily[0], index, out3)))
+            }),
+            ("first reads", &mut || {
+                // Opened anew, so that each block is summed up once more; in order, as a first pass usually is.
+                let fresh = resident.clone().lazily_verified().expect("a good table of checksums");
+                (0..part.len() as u64)
+                    .for_each(|index| _ = black_box(copy_get(&fresh, index, out4)))
+            }),
         ],
     );
     println!("\nmedians of {ROUNDS} alternated rounds, {bytes} bytes a sample, random order");
-    for (name, seconds) in ["memcpy", "resident", "mapped", "positional"].iter().zip(&seconds) {
+    let names = ["memcpy", "resident", "mapped", "positional", "lazily", "first reads"];
+    for (name, seconds) in names.iter().zip(&seconds) {
         println!("{name:>12} {:8.0} ns", median(seconds) / part.len() as f64 * 1e9);
     }
     println!("ratios with their 95 % intervals");
@@ -141,6 +163,8 @@ fn main() {
     println!("  mapped / memcpy     {}", ratio_text(&seconds[2], &seconds[0]));
     println!("  mapped / resident   {}", ratio_text(&seconds[2], &seconds[1]));
     println!("  positional / mapped {}", ratio_text(&seconds[3], &seconds[2]));
+    println!("  lazily / resident   {}", ratio_text(&seconds[4], &seconds[1]));
+    println!("  first reads / resident {}", ratio_text(&seconds[5], &seconds[1]));
 }
 
 #[expect(unsafe_code, reason = "mapping asks for a promise")]

@@ -26,9 +26,11 @@ impl AlignedBytes {
         AlignedBytes { blocks: Vec::new(), len: 0 }
     }
 
-    /// Zeros, with room for `len` bytes and no more touched than the allocator does.
-    pub(crate) fn zeroed(len: usize) -> Self {
-        AlignedBytes { blocks: bytemuck::zeroed_vec(len.div_ceil(ALIGNMENT)), len }
+    /// Zeros, with room for `len` bytes and no more touched than the allocator does; `None` if it has not so many. For sizes
+    /// that no bytes of a file stand for.
+    pub(crate) fn try_zeroed(len: usize) -> Option<Self> {
+        let blocks = bytemuck::try_zeroed_vec(len.div_ceil(ALIGNMENT)).ok()?;
+        Some(AlignedBytes { blocks, len })
     }
 
     /// Bytes that it can have without growing.

@@ -75,9 +75,9 @@ fn write(
     };
     let datasets: Vec<Dataset> =
         datasets.iter().map(|dataset| dataset.clone().with_needed_hidden()).collect();
-    let mut schema = view_schema(&datasets[0]);
+    let mut schema = view_schema(&datasets[0])?;
     for dataset in &datasets[1..] {
-        if let Some(difference) = schema.difference(&view_schema(dataset)) {
+        if let Some(difference) = schema.difference(&view_schema(dataset)?) {
             return Err(Error::SchemasDiffer {
                 path: dataset.path().into(),
                 other: first.path().into(),
@@ -98,7 +98,7 @@ fn write(
         if dataset.is_in_order() {
             dataset.advise(Access::Sequential);
             for index in 0..dataset.len() {
-                copy_sample(dataset, index, &mut buffer, &mut writer)?;
+                copy_sample(dataset, index, &mut buffer, &mut writer, |_| true)?;
             }
             dataset.advise(Access::Random);
         } else {
@@ -108,15 +108,15 @@ fn write(
     writer.finish()
 }
 
-/// The axes of a dataset, and the attributes of the view.
-fn view_schema(dataset: &Dataset) -> Schema {
-    let schema = dataset.schema().clone();
+/// The axes of a dataset, and the attributes of the view. Checked, as an attribute that this version cannot read may be what
+/// another is incremented by.
+fn view_schema(dataset: &Dataset) -> Result<Schema> {
     let attributes = dataset
         .attribute_indices()
         .iter()
-        .map(|&attribute| schema.attributes()[attribute].clone())
+        .map(|&attribute| dataset.schema().attributes()[attribute].clone())
         .collect();
-    schema.with_attributes(attributes)
+    Schema::new(dataset.schema().axes().to_vec(), attributes)
 }
 
 /// The type in which the values of all datasets can be stored; the attribute's own if it is to be found anew.
@@ -152,22 +152,25 @@ fn copy_scattered(dataset: &Dataset, buffer: &mut SampleBuf, writer: &mut Writer
             }
             ask((index + TOGETHER).min(dataset.len()))?;
         }
-        copy_sample(dataset, index, buffer, writer)?;
+        copy_sample(dataset, index, buffer, writer, |_| true)?;
     }
     Ok(())
 }
 
-/// Reads one sample and pushes it.
+/// Reads one sample and pushes what `keeps` says of it. All of it is read, as one value that is damaged makes the sample so.
 pub(crate) fn copy_sample(
     dataset: &Dataset,
     index: u64,
     buffer: &mut SampleBuf,
     writer: &mut Writer,
+    keeps: impl Fn(&str) -> bool,
 ) -> Result<()> {
     let sample = dataset.read(index, buffer)?;
     let mut copy = NewSample::new();
     for (name, value) in sample.iter() {
-        if let Some(value) = value? {
+        if let Some(value) = value?
+            && keeps(name)
+        {
             copy.push(name, value);
         }
     }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::format::{Increment, Schema};
 use crate::reader::{Dataset, SampleBuf, VerifyOptions, VerifyReport, merge_ranges};
 use crate::rewrite::copy_sample;
 use crate::writer::{Summary, Writer};
@@ -70,36 +71,63 @@ pub fn salvage(
 ) -> Result<SalvageReport> {
     let dataset = Dataset::open_damaged(damaged)?.with_hidden();
     let damage = dataset.verify_with(options)?;
-    let lost = merge_ranges(damage.bad_blocks.iter().flat_map(|bad| bad.samples.clone()).collect());
+    // Where to look out for damage. A sample among these may have no bytes in the bad block itself, so each is tried.
+    let suspect =
+        merge_ranges(damage.bad_blocks.iter().flat_map(|bad| bad.samples.clone()).collect());
+    let dataset = dataset.lazily_verified_if_possible()?;
+    let (schema, lost_attributes) = readable(&dataset)?;
     let mut writer = Writer::options()
         .alignment(dataset.alignment())?
         // What is saved is what was there, index values beyond their axis included.
         .check_indices(false)
         .metadata(dataset.metadata())?
-        .create_new(output, dataset.schema().clone())?;
-    let mut failed = Vec::new();
+        .create_new(output, schema.clone())?;
+    let mut lost: Vec<Range<u64>> = Vec::new();
     let mut buffer = SampleBuf::new();
-    let mut skip = lost.iter().peekable();
+    let mut suspects = suspect.iter().peekable();
     for index in 0..dataset.len() {
-        while skip.next_if(|range| range.end <= index).is_some() {}
-        if skip.peek().is_some_and(|range| range.contains(&index)) {
-            continue;
-        }
-        match copy_sample(&dataset, index, &mut buffer, &mut writer) {
-            Ok(()) => {}
-            // The sample's own offsets or values break a rule, though its blocks are as they were written.
-            Err(Error::Format { .. } | Error::Sample(_)) => failed.push(index..index + 1),
+        while suspects.next_if(|range| range.end <= index).is_some() {}
+        let is_suspect = suspects.peek().is_some_and(|range| range.contains(&index));
+        let keeps = |name: &str| schema.attribute(name).is_some();
+        match copy_sample(&dataset, index, &mut buffer, &mut writer, keeps) {
+            Ok(()) => continue,
+            // A bad block, or its own offsets or values break a rule though its blocks are as they were written.
+            Err(Error::Format { .. } | Error::Sample(_)) => {}
+            // The disk cannot read what it could not read for the verification either.
+            Err(Error::Io { path, .. }) if is_suspect && *path == *dataset.path() => {}
             Err(error) => return Err(error),
         }
+        match lost.last_mut() {
+            Some(last) if last.end == index => last.end += 1,
+            _ => lost.push(index..index + 1),
+        }
     }
-    let refused = dataset.refused_attributes();
     Ok(SalvageReport {
         samples: dataset.len(),
-        lost: merge_ranges(lost.into_iter().chain(failed).collect()),
-        lost_attributes: refused
-            .map(|(name, reason)| (name.to_owned(), reason.to_owned()))
-            .collect(),
+        lost,
+        lost_attributes,
         damage,
         summary: writer.finish()?,
     })
+}
+
+/// The schema of what can be saved, and what cannot be, with the reason: attributes that this version cannot read, and those
+/// that are incremented by one of them. Without their increments the latter would be batched wrongly, and nobody would know.
+fn readable(dataset: &Dataset) -> Result<(Schema, Vec<(String, String)>)> {
+    let mut lost: Vec<(String, String)> = dataset
+        .refused_attributes()
+        .map(|(name, reason)| (name.to_owned(), reason.to_owned()))
+        .collect();
+    let refused = lost.len();
+    let mut kept = Vec::new();
+    for attribute in dataset.schema().attributes() {
+        match attribute.increment_rule() {
+            Increment::Attribute(by) if lost[..refused].iter().any(|(name, _)| name == by) => {
+                let reason = format!("it is incremented by {by:?}, which cannot be read");
+                lost.push((attribute.name().to_owned(), reason));
+            }
+            _ => kept.push(attribute.clone()),
+        }
+    }
+    Ok((Schema::new(dataset.schema().axes().to_vec(), kept)?, lost))
 }

@@ -31,6 +31,25 @@ fn file(folder: &tempfile::TempDir) -> std::path::PathBuf {
     path
 }
 
+/// A length that no values stand for may be any number, and a batch has an entry for each node: more than there is memory
+/// for is an error, where it ended the process.
+#[test]
+fn a_batch_that_no_memory_holds_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.fence");
+    let schema = Schema::builder().axis("nodes").build().unwrap();
+    for nodes in [1u64 << 50, 1 << 60, (1 << 62) - 1] {
+        let mut writer = Writer::create(&path, schema.clone()).unwrap();
+        writer.push(&NewSample::new().axis("nodes", nodes)).unwrap();
+        writer.finish().unwrap();
+        for dataset in all_backings(&path) {
+            let collator = Collator::builder(&dataset).build().unwrap();
+            let error = collator.collate(&dataset, &[0]).unwrap_err();
+            assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+        }
+    }
+}
+
 #[test]
 fn batches_that_are_kept_keep_their_values() {
     let folder = tempfile::tempdir().unwrap();

@@ -286,6 +286,33 @@ fn states_of_others_are_refused() {
 }
 
 /// A file in which the values of `label` of these samples are no bools.
+/// A state is text from anywhere: whatever numbers it holds, it is refused or gone on from, and its own state is a state.
+#[test]
+fn states_of_any_numbers_are_gone_on_from() {
+    let (_folder, path) = file(20);
+    for workers in [0, 2] {
+        let build = || {
+            let dataset = Dataset::open(&path).unwrap();
+            Loader::builder(dataset).batch_size(3).shuffle(1).num_workers(workers).build().unwrap()
+        };
+        let text = build().state_dict();
+        for epoch in [0, 1, u64::MAX - 1, u64::MAX] {
+            for consumed in [0, 1, 2, 19, 20, 21, u64::MAX - 1, u64::MAX] {
+                let mut state: serde_json::Value = serde_json::from_str(&text).unwrap();
+                state["epoch"] = epoch.into();
+                state["consumed"] = consumed.into();
+                let loader = build();
+                loader.load_state_dict(&state.to_string()).unwrap();
+                let samples: usize = loader.iter().map(|batch| batch.unwrap().len()).sum();
+                assert_eq!(samples as u64, 20u64.saturating_sub(consumed));
+                assert_eq!(loader.epoch(), epoch.wrapping_add(1));
+                build().load_state_dict(&loader.state_dict()).unwrap();
+                assert_eq!(loader.iter().count(), 7, "a whole epoch");
+            }
+        }
+    }
+}
+
 fn with_bad_samples(path: &std::path::Path, bad: &[u64]) -> Dataset {
     let mut bytes = std::fs::read(path).unwrap();
     let arena = Dataset::from_bytes(&bytes).unwrap();

@@ -2,6 +2,8 @@
 //! refused as listed, within bounded memory; the generator still makes the same bytes; the reference reader and the second
 //! writer, which share no code with the library, agree with it.
 
+#[path = "support/record.rs"]
+mod record;
 mod support;
 
 #[path = "../examples/make_vectors.rs"]
@@ -310,11 +312,13 @@ fn hostile_files_are_refused_as_listed() {
     let _alone = alone();
     let listed = json_of(&make_vectors::folder().join("hostile").join("EXPECTED.json"));
     let mut listed = listed.as_object().unwrap().clone();
+    let mut refused = BTreeMap::new();
     for path in files("hostile") {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         let entry =
             listed.remove(&name).unwrap_or_else(|| panic!("{name} is not in EXPECTED.json"));
         let expected = entry["code"].as_str().unwrap();
+        *refused.entry(entry["stage"].as_str().unwrap().to_owned()).or_insert(0u64) += 1;
         for backing in BACKINGS {
             let what = format!("{name}, {backing:?}: {}", entry["what"].as_str().unwrap());
             let (opened, access, verified) = outcome(&path, backing);
@@ -340,6 +344,16 @@ fn hostile_files_are_refused_as_listed() {
         }
     }
     assert!(listed.is_empty(), "listed, but not there: {:?}", listed.keys());
+    let stage = |stage: &str| refused[stage];
+    record::record(
+        "hostile",
+        &[
+            ("files", refused.values().sum()),
+            ("refused_at_open", stage("open")),
+            ("refused_at_access", stage("access")),
+            ("found_by_verify", stage("verify")),
+        ],
+    );
 }
 
 /// What any file may cost beside its length: the parsed directory, and two blocks of 64 KiB while verifying.

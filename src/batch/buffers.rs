@@ -34,14 +34,19 @@ impl BufferPool {
         self.shelf.free.lock().len()
     }
 
-    /// A buffer of `len` bytes of any value, which the caller writes before it shows them to anyone.
-    pub(super) fn take(&self, len: usize) -> Buffer {
-        let mut bytes = self.shelf.take(len).unwrap_or_else(|| {
+    /// A buffer of `len` bytes of any value, which the caller writes before it shows them to anyone; `None` if there is not
+    /// so much memory. A file may state lengths that it has no bytes for, and an entry for each of a batch's nodes is asked
+    /// for all the same.
+    pub(super) fn take(&self, len: usize) -> Option<Buffer> {
+        let mut bytes = match self.shelf.take(len) {
+            Some(bytes) => bytes,
             // An eighth more than asked, as the next batches are a little larger or smaller than this one.
-            AlignedBytes::zeroed((len + len / 8).next_multiple_of(4096))
-        });
+            None => {
+                AlignedBytes::try_zeroed(len.checked_add(len / 8)?.checked_next_multiple_of(4096)?)?
+            }
+        };
         bytes.resize(len);
-        Buffer { bytes, shelf: Arc::downgrade(&self.shelf) }
+        Some(Buffer { bytes, shelf: Arc::downgrade(&self.shelf) })
     }
 }
 
@@ -134,13 +139,13 @@ mod tests {
     #[test]
     fn memory_comes_back_with_the_last_holder_only() {
         let pool = BufferPool::new(4);
-        let first = Arc::new(pool.take(100));
+        let first = Arc::new(pool.take(100).unwrap());
         let second = first.clone();
         drop(first);
         assert_eq!(pool.unused(), 0);
         drop(second);
         assert_eq!(pool.unused(), 1);
-        let again = pool.take(50);
+        let again = pool.take(50).unwrap();
         assert_eq!(
             (again.len(), pool.unused()),
             (50, 0),
@@ -151,10 +156,10 @@ mod tests {
     #[test]
     fn the_pool_is_bounded_and_may_go_first() {
         let pool = BufferPool::new(2);
-        let all: Vec<Buffer> = (0..5).map(|_| pool.take(10)).collect();
+        let all: Vec<Buffer> = (0..5).map(|_| pool.take(10).unwrap()).collect();
         drop(all);
         assert_eq!(pool.unused(), 2);
-        let orphan = pool.take(10);
+        let orphan = pool.take(10).unwrap();
         drop(pool);
         assert_eq!(orphan.as_slice().len(), 10);
     }
@@ -177,11 +182,11 @@ mod tests {
     #[test]
     fn a_small_request_does_not_take_a_huge_buffer() {
         let pool = BufferPool::new(4);
-        drop(pool.take(1 << 20));
-        let small = pool.take(8);
+        drop(pool.take(1 << 20).unwrap());
+        let small = pool.take(8).unwrap();
         assert_eq!(pool.unused(), 1);
         drop(small);
-        drop(pool.take(900 << 10));
+        drop(pool.take(900 << 10).unwrap());
         assert_eq!(pool.unused(), 2, "the large one was used again");
     }
 }

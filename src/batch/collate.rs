@@ -16,7 +16,8 @@ use super::gather::{Increment, Job, gather, is_plain};
 use super::increment;
 use super::layout::{BatchLayout, FieldLayout};
 use super::locate::{
-    ABSENT, Block, Context, Located, Spans, boundaries, read_tables, table_ranges, value_ranges,
+    ABSENT, Block, Context, Located, Spans, boundaries, check_tables, check_values, read_tables,
+    table_ranges, value_ranges,
 };
 use super::pace::{Pace, Watch};
 use super::padded::Padding;
@@ -285,6 +286,7 @@ impl Collator {
             table_ranges(&file, rows, ranges);
             inner.ask(ranges);
         }
+        check_tables(dataset, &file, rows)?;
         read_tables(inner, &file, rows, spans)?;
         located.resize_with(file.attributes.len(), Located::default);
         Ok(file)
@@ -342,6 +344,9 @@ impl Collator {
             if let Some(watch) = &watch {
                 self.pace.asked(watch.so_far());
             }
+        }
+        for (file, located) in file.attributes.iter().zip(&*located) {
+            check_values(dataset, file, &located.blocks, spans)?;
         }
         let mut fill = Fill { plan: &self.plan, file: &file, inner, layout, sink };
         for at in 0..self.plan.attributes.len() {
@@ -414,10 +419,23 @@ impl Fill<'_> {
         Ok(place)
     }
 
+    /// Bytes of the next field. Lengths that no values stand for may come to more than there can be.
+    fn bytes(&self, shape: &Shape, size: usize) -> Result<usize> {
+        shape.elements().checked_mul(size).ok_or_else(|| Error::Unsupported {
+            what: format!("field {:?} of a batch", self.plan.fields[self.layout.fields.len()].name)
+                .into(),
+            problem: format!(
+                "of shape {shape} it has more bytes than memory can: batch fewer samples"
+            )
+            .into(),
+        })
+    }
+
     /// Memory for the next field, which is of integers.
     fn place_i64(&mut self, dims: &[usize]) -> Result<&mut [i64]> {
         let shape = Shape::new(dims)?;
-        let place = self.place(shape, shape.elements() * 8)?;
+        let bytes = self.bytes(&shape, 8)?;
+        let place = self.place(shape, bytes)?;
         // No bytes may be anywhere, aligned or not.
         Ok(if place.is_empty() { &mut [] } else { bytemuck::cast_slice_mut(place) })
     }
@@ -544,8 +562,8 @@ impl Fill<'_> {
             }
         };
         let (inner, shape) = (self.inner, located.shape);
-        let place =
-            self.place(shape, shape.elements() * plan.dtype.size()).map_err(Failure::whole)?;
+        let bytes = self.bytes(&shape, plan.dtype.size()).map_err(Failure::whole)?;
+        let place = self.place(shape, bytes).map_err(Failure::whole)?;
         let mut job = Job {
             source: &[],
             blocks: &located.blocks,

@@ -11,7 +11,7 @@ use super::plan::{
 };
 use crate::error::{Error, FormatError, Result};
 use crate::format::{OffsetWidth, Shape};
-use crate::reader::{Inner, TablePlan};
+use crate::reader::{Dataset, Inner, TablePlan};
 
 /// One sample's part of a table: where it starts and how long it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -96,6 +96,64 @@ pub(super) fn value_ranges(
             );
         }
     }
+}
+
+/// Has a dataset that is verified lazily check the entries of tables and bitmaps that these samples need.
+pub(super) fn check_tables(
+    dataset: &Dataset,
+    file: &FilePlan,
+    rows: &[u64],
+) -> Result<(), Failure> {
+    if !dataset.is_lazily_verified() {
+        return Ok(());
+    }
+    let samples = dataset.inner().header.samples;
+    let mut ranges = Vec::new();
+    for (position, &row) in rows.iter().enumerate() {
+        ranges.clear();
+        table_ranges(file, &[row], &mut ranges);
+        // Increments of a hidden attribute, of one size a sample.
+        ranges.extend(file.attributes.iter().filter_map(|attribute| {
+            let data = &attribute.hidden.as_ref()?.data;
+            let size = (data.end - data.start).checked_div(samples)?;
+            Some(data.start + row * size..data.start + (row + 1) * size)
+        }));
+        for range in &ranges {
+            dataset.check_bytes(range).map_err(|error| Failure::at(position, error))?;
+        }
+    }
+    Ok(())
+}
+
+/// Has it check the values of an attribute.
+pub(super) fn check_values(
+    dataset: &Dataset,
+    file: &FileAttribute,
+    blocks: &[Block],
+    spans: &Spans,
+) -> Result<(), Failure> {
+    if !dataset.is_lazily_verified() {
+        return Ok(());
+    }
+    for (position, block) in blocks.iter().enumerate() {
+        let check = |start: u64, length: u64| {
+            let checked = dataset.check_bytes(&(start..start + length));
+            checked.map_err(|error| Failure::at(position, error))
+        };
+        let elements = block.elements as u64;
+        match file.strings {
+            _ if block.start == ABSENT => {}
+            None => check(block.start, elements * file.stored.size() as u64)?,
+            Some(strings) => {
+                if let Some((_, width)) = strings.ends {
+                    check(block.start, elements * width.size() as u64)?;
+                }
+                let span = spans[strings.bytes][position];
+                check(file.data.start + span.start, span.len)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Reads all tables.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::buffers::{Buffer, BufferPool};
 use super::plan::Field;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::Shape;
 
 /// Memory of the caller for the fields of a batch, for example pinned memory or arrays of another language:
@@ -29,8 +29,15 @@ pub(super) struct PoolSink<'a> {
 }
 
 impl BatchSink for PoolSink<'_> {
-    fn place(&mut self, _field: &Field, _shape: &Shape, bytes: usize) -> Result<&mut [u8]> {
-        self.buffers.push(Arc::new(self.pool.take(bytes)));
+    fn place(&mut self, field: &Field, _shape: &Shape, bytes: usize) -> Result<&mut [u8]> {
+        let buffer = self.pool.take(bytes).ok_or_else(|| Error::Unsupported {
+            what: format!("field {:?} of a batch", field.name()).into(),
+            problem: format!(
+                "it would have {bytes} bytes, which there is no memory for: batch fewer samples, or leave the field out"
+            )
+            .into(),
+        })?;
+        self.buffers.push(Arc::new(buffer));
         let last = self.buffers.last_mut().and_then(Arc::get_mut);
         // It was made a line above and has one holder.
         Ok(last.map_or(&mut [], Buffer::as_mut_slice))

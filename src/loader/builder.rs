@@ -280,7 +280,8 @@ impl Loader {
         let (epoch, consumed, iteration) = {
             let mut progress = self.progress.lock();
             let (epoch, consumed) = progress.next;
-            progress.next = (epoch + 1, 0);
+            // A state may say any number; after the last one comes the first.
+            progress.next = (epoch.wrapping_add(1), 0);
             progress.current = Some((epoch, consumed));
             progress.iterations += 1;
             (epoch, consumed, progress.iterations)

@@ -18,7 +18,7 @@ use super::sampler::{Epoch, Sampler, SamplerMemory};
 use super::worker::{Ordered, Outcome, words};
 use crate::batch::{Batch, BufferPool, Collator, Failure, Workspace};
 use crate::error::{Error, Result};
-use crate::reader::{Dataset, disk_use, merge_ranges};
+use crate::reader::{Backing, Dataset, disk_use, merge_ranges};
 
 /// What becomes of a batch with a sample that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -100,6 +100,10 @@ struct Memory {
 impl Run {
     fn make(&self, number: u64, memory: &mut Memory) -> Result<Batch> {
         let parts = &*self.parts;
+        if parts.dataset.backing() == Backing::Mapped {
+            // A page beyond the end of a file that was cut off is a signal and no error, and this is one system call a batch.
+            parts.dataset.check_length()?;
+        }
         let before = disk_use().unwrap_or_default();
         let started = Instant::now();
         let asked = parts.collator.is_cold(&parts.dataset) && self.ask_ahead(number, memory);
@@ -389,7 +393,7 @@ impl Iterator for LoaderIter {
         // A state that was set or loaded meanwhile holds, and so does an iteration that began later.
         if progress.iterations == self.iteration && progress.current.is_some() {
             progress.current = Some(if self.done == run.batches {
-                (run.epoch.number() + 1, 0)
+                (run.epoch.number().wrapping_add(1), 0)
             } else {
                 (run.epoch.number(), run.epoch.consumed_after(self.done))
             });

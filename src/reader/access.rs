@@ -68,6 +68,7 @@ impl Dataset {
             }
             AxisPlan::Table(table) => table,
         };
+        self.check_bytes(&table.entries(0, self.inner.header.samples))?;
         let Rows::Range(rows) = &self.rows else {
             return (0..self.len())
                 .map(|row| {

@@ -80,8 +80,9 @@ impl<'a> Harm<'a> {
             Role::Table(width) => self.table_samples(width, bytes),
             Role::Validity => bytes.start * 8..samples.min(bytes.end * 8),
             Role::Ends(width) => {
-                // The end of an element is also the start of the next.
-                let elements = bytes.start / width..bytes.end.div_ceil(width) + 1;
+                // The end of an element is also the start of the next, but not of another sample's: a sample's first string
+                // starts where the table of bytes says.
+                let elements = bytes.start / width..bytes.end.div_ceil(width);
                 self.element_samples(plan, &elements)
             }
             Role::Data => match &plan.strings {

@@ -9,6 +9,7 @@
 mod access;
 mod contents;
 mod harm;
+mod lazy;
 #[expect(
     unsafe_code,
     reason = "declares the constructor whose caller makes the promise that mapping asks for"
@@ -41,7 +42,8 @@ use crate::error::{Error, Result};
 use crate::format::directory::Directory;
 use crate::format::header::Header;
 use crate::format::{Increment, Schema, VERSION_MAJOR, json};
-use crate::storage::{Access, Backing, MemoryUse, Storage};
+pub(crate) use crate::storage::Backing;
+use crate::storage::{Access, MemoryUse, Storage};
 
 /// What all clones and views of a dataset share.
 #[derive(Debug)]
@@ -89,6 +91,7 @@ pub struct Dataset {
     inner: Arc<Inner>,
     rows: Rows,
     attributes: Arc<[usize]>,
+    lazy: Option<Arc<lazy::Lazy>>,
 }
 
 impl Dataset {
@@ -152,7 +155,8 @@ impl Dataset {
     }
 
     pub(crate) fn of(inner: Arc<Inner>) -> Self {
-        Dataset { rows: Rows::all(inner.header.samples), attributes: inner.visible.clone(), inner }
+        let (rows, attributes) = (Rows::all(inner.header.samples), inner.visible.clone());
+        Dataset { rows, attributes, inner, lazy: None }
     }
 
     pub(crate) fn inner(&self) -> &Inner {
@@ -206,6 +210,9 @@ impl Dataset {
                     .into(),
             });
         };
+        if self.lazy.is_some() {
+            self.check_sample(index)?;
+        }
         if self.inner.storage.backing() == Backing::Mapped {
             self.touch(index)?;
         }
@@ -219,6 +226,9 @@ impl Dataset {
     /// [`Error::IndexOutOfRange`]; [`Error::Io`]; [`Error::Format`] if the sample's offsets break a rule.
     pub fn read<'b>(&'b self, index: u64, buffer: &'b mut SampleBuf) -> Result<Sample<'b>> {
         let index = self.file_index(index)?;
+        if self.lazy.is_some() {
+            self.check_sample(index)?;
+        }
         if self.inner.storage.backing() == Backing::Mapped {
             self.touch(index)?;
         }

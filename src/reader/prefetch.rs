@@ -47,7 +47,12 @@ impl<F: FnMut(&[Range<u64>])> Ranges<F> {
 impl Inner {
     /// The entries of tables and bitmaps that locating sample `index` reads.
     #[inline]
-    fn each_table_range(&self, index: u64, attributes: &[usize], mut each: impl FnMut(Range<u64>)) {
+    pub(super) fn each_table_range(
+        &self,
+        index: u64,
+        attributes: &[usize],
+        mut each: impl FnMut(Range<u64>),
+    ) {
         for axis in &self.plans.axes {
             if let AxisPlan::Table(table) = axis {
                 each(table.entries(index, index + 1));
@@ -69,7 +74,7 @@ impl Inner {
 
     /// The values of sample `index`. Reads the tables.
     #[inline]
-    fn each_value_range(
+    pub(super) fn each_value_range(
         &self,
         index: u64,
         attributes: &[usize],
@@ -113,7 +118,7 @@ impl Dataset {
     ///
     /// # Errors
     /// [`Error::IndexOutOfRange`](crate::Error::IndexOutOfRange); [`Error::Format`](crate::Error::Format) if a sample's
-    /// offsets break a rule.
+    /// offsets break a rule; [`Error::Io`](crate::Error::Io) if a positional dataset's offsets cannot be read.
     pub fn prefetch(&self, indices: &[u64]) -> Result<()> {
         let inner = &*self.inner;
         let mut ranges = Vec::new();

@@ -60,7 +60,7 @@ impl Dataset {
     }
 
     fn with_rows(&self, rows: Rows) -> Dataset {
-        Dataset { inner: self.inner.clone(), rows, attributes: self.attributes.clone() }
+        Dataset { rows, ..self.clone() }
     }
 
     /// The samples `range` of this view.
@@ -134,10 +134,6 @@ impl Dataset {
             .collect::<Result<Vec<usize>>>()?;
         attributes.sort_unstable();
         attributes.dedup();
-        Ok(Dataset {
-            inner: self.inner.clone(),
-            rows: self.rows.clone(),
-            attributes: attributes.into(),
-        })
+        Ok(Dataset { attributes: attributes.into(), ..self.clone() })
     }
 }

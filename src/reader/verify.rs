@@ -159,7 +159,7 @@ impl Dataset {
 /// Blocks that one thread takes at a time.
 const BLOCKS_AT_ONCE: u64 = 16;
 
-fn read_checksums(inner: &Inner, problems: &mut Vec<FormatError>) -> Result<Vec<u8>> {
+pub(super) fn read_checksums(inner: &Inner, problems: &mut Vec<FormatError>) -> Result<Vec<u8>> {
     let header = &inner.header;
     // The directory's sections were proved to need a table of just this length, within the file.
     let mut table = vec![0; header.checksums_length as usize];
@@ -172,7 +172,7 @@ fn read_checksums(inner: &Inner, problems: &mut Vec<FormatError>) -> Result<Vec<
     Ok(table)
 }
 
-fn entry(table: &[u8], block: u64) -> u32 {
+pub(super) fn entry(table: &[u8], block: u64) -> u32 {
     let mut bytes = [0; 4];
     bytes.copy_from_slice(&table[block as usize * 4..][..4]);
     u32::from_le_bytes(bytes)

@@ -70,6 +70,7 @@ impl Dataset {
     }
 
     fn borrow_bytes(&self, plan: &AttributePlan) -> Result<&[u8]> {
+        self.check_bytes(&plan.data)?;
         match self.inner.storage.as_slice() {
             // The arena was proved to lie in the file, which is in memory here.
             Some(file) => Ok(&file[plan.data.start as usize..plan.data.end as usize]),
@@ -167,6 +168,7 @@ impl Dataset {
         if plan.validity.is_none() {
             return Ok(self.len());
         }
+        self.check_tables_of(plan)?;
         let mut present = 0;
         for index in 0..self.len() {
             let index = self.file_index(index)?;
@@ -176,20 +178,46 @@ impl Dataset {
         Ok(present)
     }
 
+    /// Before all tables that locating an attribute reads are looked at.
+    fn check_tables_of(&self, plan: &AttributePlan) -> Result<()> {
+        let samples = self.inner.header.samples;
+        if let Some(validity) = plan.validity {
+            self.check_bytes(&(validity..validity + samples.div_ceil(8)))?;
+        }
+        for dim in plan.dims() {
+            if let PlanDim::Axis(axis) = dim
+                && let AxisPlan::Table(table) = &self.inner.plans.axes[*axis]
+            {
+                self.check_bytes(&table.entries(0, samples))?;
+            }
+        }
+        match &plan.start {
+            Start::Own(table) => self.check_bytes(&table.entries(0, samples)),
+            Start::Fixed | Start::Axis(_) => Ok(()),
+        }
+    }
+
     /// The sum of the extents of dimension `place` over the samples of the view that have the attribute.
     fn total_along(&self, plan: &AttributePlan, place: usize) -> Result<u64> {
         let whole = self.rows.is_whole(self.inner.header.samples) && plan.validity.is_none();
         match plan.dims()[place] {
-            PlanDim::Fixed(extent) => Ok(self.present(plan)? * extent as u64),
+            PlanDim::Fixed(extent) => self
+                .present(plan)?
+                .checked_mul(extent as u64)
+                .ok_or_else(|| plan::too_large(&self.inner.storage, plan)),
             PlanDim::Axis(axis) if whole => Ok(self.inner.directory.axes[axis].total),
             PlanDim::Axis(_) => {
-                let mut total = 0;
+                self.check_tables_of(plan)?;
+                let mut total = 0u64;
                 for index in 0..self.len() {
                     let index = self.file_index(index)?;
                     if let Some(located) =
                         self.inner.plans.locate(&self.inner.storage, plan, index)?
                     {
-                        total += located.shape.dims()[place] as u64;
+                        // An extent that no value stands for (beside one of 0) may be anything.
+                        total = total
+                            .checked_add(located.shape.dims()[place] as u64)
+                            .ok_or_else(|| plan::too_large(&self.inner.storage, plan))?;
                     }
                 }
                 Ok(total)
@@ -248,6 +276,7 @@ impl Dataset {
         let index = self.inner.axis_index(axis)?;
         let AxisPlan::Table(table) = &self.inner.plans.axes[index] else { return Ok(None) };
         let range = table.entries(0, self.inner.header.samples);
+        self.check_bytes(&range)?;
         match self.inner.storage.as_slice() {
             // The table was proved to lie in the file, which is in memory here.
             Some(file) => Ok(Some(Offsets::new(

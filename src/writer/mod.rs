@@ -187,6 +187,11 @@ impl Writer {
         schema: Option<Schema>,
         options: WriterOptions,
     ) -> Result<Self> {
+        if let Some(schema) = &schema {
+            // That of a file with attributes which this version cannot read may name one of them, and what would be written
+            // by it could not be opened.
+            Schema::new(schema.axes().to_vec(), schema.attributes().to_vec())?;
+        }
         let mut writer = Writer {
             target: path.to_path_buf(),
             mode,

@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 
@@ -13,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::format::{
     ALIGNMENT_DEFAULT, ALIGNMENT_MAX, ALIGNMENT_MIN, MAX_JSON_DEPTH, Schema, json,
 };
-use crate::storage::Publish;
+use crate::storage::{Disk, Publish};
 
 /// How far a writer is, for [`WriterOptions::progress`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,6 +161,22 @@ impl WriterOptions {
     #[must_use]
     pub fn strategy(mut self, strategy: Strategy) -> Self {
         self.spool.strategy = strategy;
+        self
+    }
+
+    /// Writes and publishes by this disk, so that a program can count, delay or refuse what goes to it: the tests of faults
+    /// are made with it.
+    #[must_use]
+    pub fn disk(mut self, disk: Arc<dyn Disk>) -> Self {
+        self.spool.disk = disk;
+        self
+    }
+
+    /// Bytes that all buffers may take together, 32 MiB unless it is given. Fewer cost speed; a set that fits into the
+    /// buffers goes to the disk at the end, in one go.
+    #[must_use]
+    pub fn buffer_bytes(mut self, bytes: usize) -> Self {
+        self.spool.budget = bytes;
         self
     }
 

@@ -532,7 +532,11 @@ impl Spool {
                 }
                 Err(problem) if self.strategy == Strategy::Collapse => {
                     return Err(Error::Unsupported {
-                        what: "writing far apart and taking the gaps out".into(),
+                        what: format!(
+                            "{}: writing far apart and taking the gaps out",
+                            self.pending.target().display()
+                        )
+                        .into(),
                         problem: problem.into(),
                     });
                 }
