@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn what_is_shared_is_copied_and_what_is_not_is_handed_over() {
         let pool = BufferPool::new(4);
-        let shared = Arc::new(pool.take(8));
+        let shared = Arc::new(pool.take(8).unwrap());
         let other = shared.clone();
         let mut copy = Buffer::unshared(shared);
         copy.as_mut_slice().fill(7);
