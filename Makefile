@@ -44,7 +44,7 @@ check: docs ## formatting, lints with both feature sets, layers, documentation, 
 	fi
 
 docs: ## the user guide, in target/site (a link that leads nowhere is an error)
-	NO_MKDOCS_2_WARNING=1 "$$(ci/python_env.sh requirements-docs.txt)" -m mkdocs build --quiet --clean
+	NO_MKDOCS_2_WARNING=1 "$$(ci/python_env.sh requirements-docs.txt)" -m mkdocs build --clean
 	@echo 'docs: target/site/index.html'
 
 bench: ## criterion benchmarks (BENCH_ARGS='get' runs those with "get" in the name)
