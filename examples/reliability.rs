@@ -111,7 +111,7 @@ fn fuzzing(records: &Path) -> std::io::Result<String> {
         target.executions += number("executions");
         target.seconds += number("seconds");
         target.finds += number("finds");
-        target.corpus = number("corpus");
+        target.corpus = target.corpus.max(number("corpus"));
     }
     let mut text = String::from(
         "| target | executions | minutes | runs that ended with a find | inputs in the corpus |\n| --- | --- | --- | --- | --- |\n",
