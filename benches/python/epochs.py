@@ -97,6 +97,32 @@ class NumpyGather:
         return {name: torch.from_numpy(value) for name, value in out.items()}
 
 
+class Lmdb:
+    """A record of raw bytes a graph, read as numpy views: the least that a key-value store can do."""
+
+    def __init__(self, path: Path, dataset: fencepost.Dataset, count: int):
+        import lmdb
+
+        self.environment = lmdb.open(str(path), map_size=1 << 32, readahead=False)
+        with self.environment.begin(write=True) as transaction:
+            for index in range(count):
+                sample = dataset[index]
+                head = np.array([len(sample["x"]), len(sample["edge_attr"])], "i8").tobytes()
+                body = b"".join(sample[name].tobytes() for name in ("edge_index", "x", "edge_attr", "pos", "y"))
+                transaction.put(index.to_bytes(8, "big"), head + body)
+        self.transaction = self.environment.begin(buffers=True)
+
+    def __getitem__(self, index: int) -> dict[str, np.ndarray]:
+        record = self.transaction.get(index.to_bytes(8, "big"))
+        nodes, edges = np.frombuffer(record, "i8", 2).tolist()
+        at = 16 + 16 * edges
+        out = {"edge_index": np.frombuffer(record, "i8", 2 * edges, 16).reshape(2, edges)}
+        for name, columns, rows in (("x", 11, nodes), ("edge_attr", 4, edges), ("pos", 3, nodes), ("y", 19, 1)):
+            out[name] = np.frombuffer(record, "f4", rows * columns, at).reshape(rows, columns)
+            at += 4 * rows * columns
+        return out
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--rounds", type=int, default=7)
@@ -177,11 +203,20 @@ def run(folder: Path, rounds: int) -> None:
 
         return run
 
+    try:
+        records = Lmdb(folder / "lmdb", file, SMALL)
+    except ImportError:
+        print("lmdb is not installed: left out")
+        records = None
+    else:
+        for name, value in records[some[0]].items():
+            assert np.array_equal(value, file[some[0]][name]), name
     rates = alternate(
         rounds,
         {
             "fencepost.pyg, ds[i]": get(ours),
             "fencepost, ds[i] as numpy views": get(file),
+            **({"LMDB, raw bytes as numpy views": get(records)} if records else {}),
             "InMemoryDataset, not cached": lambda: get(state["cold"])(),
             "InMemoryDataset, cached": get(warm),
             "OnDiskDataset, schema": get(columns),
@@ -190,6 +225,9 @@ def run(folder: Path, rounds: int) -> None:
     )
     print("\nSingle samples, random order\n")
     report(rates, "fencepost.pyg, ds[i]")
+    if records:
+        print("numpy views against LMDB:",
+              ratio(rates["fencepost, ds[i] as numpy views"], rates["LMDB, raw bytes as numpy views"]))
     print("numpy views against InMemoryDataset, not cached:",
           ratio(rates["fencepost, ds[i] as numpy views"], rates["InMemoryDataset, not cached"]))
 

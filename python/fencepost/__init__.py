@@ -10,9 +10,14 @@ numpy is all that this package needs. `fencepost.torch` has datasets and loaders
 
 from __future__ import annotations
 
+# All that the native part imports when it is called, so that it is never a call that imports: a process that forks while one of its
+# threads imports leaves the child a module that nobody finishes.
+import functools as _functools  # noqa: F401
+import json as _json  # noqa: F401
 from importlib.metadata import PackageNotFoundError as _PackageNotFoundError
 from importlib.metadata import version as _version
 
+from . import _index, _progress, _show, _values  # noqa: F401
 from ._errors import (
     AbsentError,
     BatchError,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import threading
 import time
 
 import pytest
-from conftest import BACKINGS, run, same
+from conftest import BACKINGS, ROOT, run, same
 
 import fencepost
 
@@ -42,6 +43,16 @@ except ImportError as error:
 def test_importing_does_not_import_torch_even_where_it_is_installed():
     result = run("import sys, fencepost; print('torch' in sys.modules, 'fencepost.torch' in sys.modules)")
     assert result.stdout.strip() == "False False", result.stderr
+
+
+def test_no_call_imports_what_importing_could_have():
+    """A fork in the middle of a thread's import leaves the child waiting for the module without end."""
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "python" / "src").glob("*.rs"))
+    names = set(re.findall(r'\.import\((?:intern!\(py, )?"([\w.]+)"', sources))
+    assert {"json", "fencepost._index", "fencepost._values"} <= names
+    result = run("import sys, fencepost; print(*sorted(sys.modules))")
+    # torch is imported by those who ask for tensors, and only then.
+    assert names - set(result.stdout.split()) == {"fencepost._torch"}
 
 
 def total(dataset: fencepost.Dataset) -> float:
