@@ -88,14 +88,15 @@ fn check_size(item: usize, shape: &[usize], bytes: usize) -> PyResult<()> {
     Ok(())
 }
 
-/// An array over memory that `owner` keeps alive. The caller has seen to it that the memory is as large as shape and dtype ask
-/// for, and that it may be written to if the flags say so.
-fn array_over<'py>(
+/// A new array in C order over this memory, or over memory of its own if that is null.
+///
+/// The caller has seen to it that the memory, if there is any, is as large as shape and dtype ask for, that it stays until the
+/// array is gone, that it may be written to if the flags say so, and that there are no more than MAX_DIMS extents.
+fn new_array<'py>(
     descr: &Bound<'py, PyArrayDescr>,
     shape: &[usize],
     data: *mut c_void,
     flags: c_int,
-    owner: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = descr.py();
     let mut dims = [0isize; MAX_DIMS];
@@ -106,8 +107,8 @@ fn array_over<'py>(
     let class = unsafe { numpy::npyffi::get_type_object(py, NpyTypes::PyArray_Type) };
     let descr = descr.clone().into_ptr().cast();
     // SAFETY: `PyArray_NewFromDescr` takes the reference to the dtype that was made a line above; `dims` has `shape.len()`
-    // entries, which the callers bound by MAX_DIMS; without strides it takes the memory for contiguous. The callers
-    // checked the memory's size, it is aligned (sections and buffers are, to 64 bytes), and `owner` keeps it alive.
+    // entries, which the callers bound by MAX_DIMS; without strides it takes the memory for contiguous, and allocates C order
+    // where there is none. The callers checked the memory's size, and it is aligned (sections and buffers are, to 64 bytes).
     let array = unsafe {
         PY_ARRAY_API.PyArray_NewFromDescr(
             py,
@@ -122,7 +123,19 @@ fn array_over<'py>(
         )
     };
     // SAFETY: it is a new reference, or null with an exception set.
-    let array = unsafe { Bound::from_owned_ptr_or_err(py, array) }?;
+    unsafe { Bound::from_owned_ptr_or_err(py, array) }
+}
+
+/// An array over memory that `owner` keeps alive; the rest of [`new_array`]'s conditions is the caller's.
+fn array_over<'py>(
+    descr: &Bound<'py, PyArrayDescr>,
+    shape: &[usize],
+    data: *mut c_void,
+    flags: c_int,
+    owner: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = descr.py();
+    let array = new_array(descr, shape, data, flags)?;
     let base = owner.clone().into_ptr();
     // SAFETY: the array is new and has no base yet; the reference to the owner is given away, also if this fails.
     let failed = unsafe { PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), base) };
@@ -136,30 +149,7 @@ pub(crate) fn array_of_copy<'py>(
     bytes: &[u8],
 ) -> PyResult<Bound<'py, PyAny>> {
     check_size(descr.itemsize(), shape, bytes.len())?;
-    let py = descr.py();
-    let mut dims = [0isize; MAX_DIMS];
-    for (dim, &extent) in dims.iter_mut().zip(shape) {
-        *dim = isize::try_from(extent)?;
-    }
-    // SAFETY: numpy's own type object, which lives as long as the interpreter.
-    let class = unsafe { numpy::npyffi::get_type_object(py, NpyTypes::PyArray_Type) };
-    let descr = descr.clone().into_ptr().cast();
-    // SAFETY: as in `array_over`, but without memory, so that numpy allocates its own; flags 0 ask for C order.
-    let array = unsafe {
-        PY_ARRAY_API.PyArray_NewFromDescr(
-            py,
-            class,
-            descr,
-            shape.len() as c_int,
-            dims.as_mut_ptr(),
-            std::ptr::null_mut(),
-            std::ptr::null_mut(),
-            0,
-            std::ptr::null_mut(),
-        )
-    };
-    // SAFETY: it is a new reference, or null with an exception set.
-    let array = unsafe { Bound::from_owned_ptr_or_err(py, array) }?;
+    let array = new_array(descr, shape, std::ptr::null_mut(), 0)?;
     let object: *mut numpy::npyffi::PyArrayObject = array.as_ptr().cast();
     // SAFETY: it is an array of numpy.
     let data = unsafe { (*object).fields.data };

@@ -9,8 +9,8 @@ use half::{bf16, f16};
 
 use super::{DType, Element};
 
-/// Types whose every value, widened, is a value of the key type.
-const fn stores(logical: DType) -> &'static [DType] {
+/// The types that values of `logical` may be stored as, other than itself: every value of theirs, widened, is one of it.
+pub(crate) const fn narrower(logical: DType) -> &'static [DType] {
     use DType::*;
     match logical {
         U16 => &[U8],
@@ -25,14 +25,9 @@ const fn stores(logical: DType) -> &'static [DType] {
     }
 }
 
-/// The types that values of `logical` may be stored as, other than itself.
-pub(crate) fn narrower(logical: DType) -> &'static [DType] {
-    stores(logical)
-}
-
 /// Whether values of `logical` may be stored as `stored`, other than as themselves.
 pub(crate) fn is_legal(stored: DType, logical: DType) -> bool {
-    stores(logical).contains(&stored)
+    narrower(logical).contains(&stored)
 }
 
 /// One exact conversion upwards, and back where the bits allow it.
