@@ -347,6 +347,31 @@ class Reader:
         self.metadata = {}
         if root.get("metadata") is not None:
             self.metadata = get_object(root["metadata"], "metadata")
+        self.shard = None
+        if root.get("shard") is not None:
+            self.shard = self._open_shard(get_object(root["shard"], "shard"))
+        self.base = None
+        if root.get("base") is not None:
+            self.base = self._open_base(get_object(root["base"], "base"))
+
+    def _open_shard(self, entry):
+        shard = {"dataset": get_text(entry, "dataset", "shard"), "number": get_count(entry, "number", "shard")}
+        need(1 <= len(shard["dataset"].encode()) <= 1024, "directory", "shard.dataset: 1 to 1024 bytes")
+        shard["first"] = None
+        if entry.get("first") is not None:
+            shard["first"] = get_count(entry, "first", "shard")
+            need(shard["first"] + self.samples < 2**63, "overflow", "shard.first")
+        shard["last"] = get_flag(entry, "last", "shard")
+        shard["source"] = None
+        if entry.get("source") is not None:
+            shard["source"] = get_text(entry, "source", "shard")
+        return shard
+
+    def _open_base(self, entry):
+        base = {key: get_count(entry, key, "base") for key in ("file_bytes", "samples")}
+        base |= {key: get_count(entry, key, "base", 2**32 - 1) for key in ("directory_crc", "checksums_crc")}
+        need(base["samples"] == self.samples, "directory", f"base.samples: not the file's {self.samples}")
+        return base
 
     def _check_places(self):
         need(self.samples <= 2**63 - 2, "header", f"samples {self.samples}")
@@ -690,6 +715,8 @@ def contents(reader):
         "attributes": {a.name: {key: getattr(a, key) for key in keys} for a in reader.attributes},
         "refused": list(reader.refused),
         "metadata": reader.metadata,
+        "shard": reader.shard,
+        "base": reader.base,
         "values": [
             {name: show(value) for name, value in reader.sample(i).items()} for i in range(reader.samples)
         ],

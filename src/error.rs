@@ -172,6 +172,14 @@ pub enum Error {
         /// The first difference: what was expected, what was found.
         difference: Box<str>,
     },
+    /// Files that were opened together do not belong together, or some are missing.
+    #[error("{}: {problem}", path.display())]
+    Shards {
+        /// The file or folder.
+        path: Box<Path>,
+        /// What was expected, what was found, and what to do.
+        problem: Box<str>,
+    },
     /// One sample kept a batch from being made.
     #[error("sample {sample} cannot be batched: {source}")]
     BatchSample {
@@ -444,6 +452,14 @@ pub enum FormatError {
         /// The first byte of the copy that differs.
         offset: u64,
     },
+    /// A fault of one of several files that were checked together.
+    #[error("{}: {fault}", path.display())]
+    InFile {
+        /// The file.
+        path: Box<Path>,
+        /// What is wrong with it.
+        fault: Box<FormatError>,
+    },
 }
 
 impl FormatError {
@@ -470,6 +486,7 @@ impl FormatError {
             Self::Utf8 { .. } => "utf8",
             Self::Padding { .. } => "padding",
             Self::Copy { .. } => "copy",
+            Self::InFile { fault, .. } => fault.code(),
         }
     }
 

@@ -52,6 +52,7 @@
 //! - Read: [`Dataset`] ([`load`](Dataset::load), [`map`](Dataset::map), [`open`](Dataset::open)), [`Sample`],
 //!   [`SampleBuf`], [`TensorView`], [`StringsView`], [`Offsets`].
 //! - Batch: [`Collator`], [`Batch`], [`Sampler`], [`Loader`].
+//! - Grow: [`ShardedWriter`] writes a folder of files that is one dataset, [`Overlay`] adds attributes; [`OpenOptions`].
 //! - Join, part, reorder, narrow: [`rewrite`].
 //! - Check and mend: [`Dataset::verify`], [`salvage`].
 //! - Below: [`storage`] (bytes by position, and how a new file gets its name), [`mod@format`] (the constants of the
@@ -66,7 +67,7 @@
 //!
 //! # Limits
 //!
-//! Files are immutable: one grows by adding files. There is no compression in version 1. Hosts are little-endian. A shape
+//! Files are immutable: a dataset grows by adding files. There is no compression in version 1. Hosts are little-endian. A shape
 //! has at most 8 dimensions; a total is below 2^63.
 
 #![deny(unsafe_code)]
@@ -77,10 +78,12 @@ pub mod convert;
 pub mod error;
 pub mod format;
 mod loader;
+mod overlay;
 pub mod plan;
 mod reader;
 mod rewrite;
 mod salvage;
+mod shards;
 pub mod storage;
 mod sync;
 mod writer;
@@ -92,18 +95,21 @@ pub use batch::{
 };
 pub use error::{Error, FormatError, Result, SampleError};
 pub use format::{
-    Attribute, DType, Dim, Element, F8E4M3, F8E5M2, Increment, OffsetWidth, Offsets, Schema,
-    SchemaBuilder, Shape, StringsView, TensorView, Value,
+    Attribute, DType, Dim, Element, F8E4M3, F8E5M2, Fingerprint, Increment, OffsetWidth, Offsets,
+    Schema, SchemaBuilder, Shape, Shard, StringsView, TensorView, Value,
 };
 pub use loader::{
     Epoch, Loader, LoaderBuilder, LoaderIter, Metrics, OnError, Oversize, Sampler, SamplerBuilder,
     Skipped, Tail,
 };
+pub use overlay::Overlay;
 pub use reader::{
-    AttributeStatistics, BadBlock, Dataset, Fingerprint, LengthStatistics, OwnedTensor, Place,
-    Sample, SampleBuf, Statistics, ValueStatistics, VerifyOptions, VerifyProgress, VerifyReport,
+    AttributeStatistics, BadBlock, Dataset, DatasetFile, LengthStatistics, OpenOptions,
+    OwnedTensor, Place, Sample, SampleBuf, Statistics, ValueStatistics, VerifyOptions,
+    VerifyProgress, VerifyReport,
 };
 pub use rewrite::{rewrite, rewrite_new};
 pub use salvage::{SalvageReport, salvage};
+pub use shards::{ShardOptions, ShardedSummary, ShardedWriter};
 pub use storage::{Access, Backing, MemoryUse};
 pub use writer::{NewSample, Strategy, Summary, Taken, Writer, WriterOptions, WriterProgress};

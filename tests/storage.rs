@@ -102,7 +102,7 @@ fn a_file_that_was_cut_off_is_an_error_and_no_signal() {
     let resident = Storage::load(&path).unwrap();
     fs::File::options().write(true).open(&path).unwrap().set_len(10_000).unwrap();
     for storage in by_position {
-        assert_eq!(storage.file_len_now().unwrap(), Some(10_000));
+        assert_eq!(storage.file_len_now(0).unwrap(), Some(10_000));
         storage.read_exact_at(0, &mut [0; 10_000]).unwrap();
         for (offset, len) in [(9_999, 2), (50_000, 10)] {
             let error = storage.read_exact_at(offset, &mut vec![0; len]).unwrap_err();
@@ -112,7 +112,7 @@ fn a_file_that_was_cut_off_is_an_error_and_no_signal() {
             );
         }
     }
-    assert_eq!(resident.file_len_now().unwrap(), None);
+    assert_eq!(resident.file_len_now(0).unwrap(), None);
     resident.read_exact_at(50_000, &mut [0; 10]).unwrap();
 }
 

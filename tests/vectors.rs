@@ -163,6 +163,18 @@ fn compare(dataset: &Dataset, expected: &Json, what: &str) {
     assert_eq!(describe(dataset.schema()), expected["attributes"], "{what}");
     let metadata: Json = serde_json::from_str(dataset.metadata()).unwrap();
     assert_eq!(metadata, expected["metadata"], "{what}");
+    let file = dataset.files().next().unwrap();
+    let shard = file.shard.map(|shard| {
+        json!({ "dataset": shard.dataset, "number": shard.number, "first": shard.first, "last": shard.last, "source": shard.source })
+    });
+    assert_eq!(json!(shard), expected["shard"], "{what}");
+    let base = file.base.map(|base| {
+        json!({
+            "file_bytes": base.file_bytes, "samples": base.samples,
+            "directory_crc": base.directory_crc, "checksums_crc": base.checksums_crc,
+        })
+    });
+    assert_eq!(json!(base), expected["base"], "{what}");
     let refused: Vec<&str> = dataset.refused_attributes().map(|(name, _)| name).collect();
     assert_eq!(json!(refused), expected["refused"], "{what}");
     for name in refused {

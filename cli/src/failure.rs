@@ -75,7 +75,12 @@ impl Failure {
     pub(crate) fn code(&self) -> u8 {
         match self {
             // A source that cannot be imported is a bad file as well.
-            Failure::Library(Error::Format { .. } | Error::Convert { .. } | Error::Sample(_)) => 1,
+            Failure::Library(
+                Error::Format { .. }
+                | Error::Convert { .. }
+                | Error::Sample(_)
+                | Error::Shards { .. },
+            ) => 1,
             Failure::Library(_) | Failure::Output(_) | Failure::Run(_) => 2,
         }
     }

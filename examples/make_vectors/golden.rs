@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use fencepost::{
-    Attribute, DType, Dim, Element, F8E4M3, F8E5M2, Increment, NewSample, Schema, StringsView,
-    TensorView, Writer, dims,
+    Attribute, DType, Dim, Element, F8E4M3, F8E5M2, Increment, NewSample, Schema, Shard,
+    StringsView, TensorView, Writer, dims,
 };
 use half::{bf16, f16};
 use serde_json::{Map, Value as Json, json};
@@ -66,11 +66,12 @@ pub(crate) struct Source {
     alignment: u64,
     metadata: &'static str,
     statistics: bool,
+    shard: Option<Shard>,
 }
 
 impl Source {
     fn new(schema: Schema, rows: Vec<Row>) -> Self {
-        Source { schema, rows, alignment: 64, metadata: "{}", statistics: true }
+        Source { schema, rows, alignment: 64, metadata: "{}", statistics: true, shard: None }
     }
 
     /// Writes it with the library.
@@ -80,6 +81,10 @@ impl Source {
         let mut writer = Writer::options()
             .alignment(self.alignment)
             .and_then(|options| options.statistics(self.statistics).metadata(self.metadata))
+            .and_then(|options| match &self.shard {
+                Some(shard) => options.shard(shard.clone()),
+                None => Ok(options),
+            })
             .and_then(|options| options.create(&path, self.schema.clone()))
             .expect("a writer");
         for row in &self.rows {
@@ -163,7 +168,10 @@ impl Source {
         let metadata: Json = serde_json::from_str(self.metadata).expect("JSON");
         json!({
             "samples": self.rows.len(), "axes": lengths, "attributes": attributes, "refused": [],
-            "metadata": metadata, "values": values,
+            "metadata": metadata, "values": values, "base": null,
+            "shard": self.shard.as_ref().map(|shard| json!({
+                "dataset": shard.dataset, "number": shard.number, "first": shard.first, "last": shard.last, "source": shard.source,
+            })),
         })
     }
 
@@ -748,6 +756,33 @@ fn file_of(name: &'static str, source: &Source) -> Golden {
     Golden { name, bytes, expected: source.expected() }
 }
 
+/// One of the files of a dataset.
+fn shard(name: &'static str, shard: Shard) -> Golden {
+    let source = Source { shard: Some(shard), ..three_samples() };
+    file_of(name, &source)
+}
+
+/// Further attributes of the samples of `three_samples`.
+fn overlay() -> Golden {
+    let base = three_samples().write();
+    let number = |at: usize, len: usize| {
+        base[at..at + len].iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte))
+    };
+    let base = json!({
+        "file_bytes": number(24, 8), "samples": number(32, 8), "directory_crc": number(80, 4), "checksums_crc": number(84, 4),
+    });
+    let source = Source::new(
+        schema(&[], vec![Attribute::new("energy", DType::F64, dims![])]),
+        (0..3).map(|at| row(vec![("energy", tensor(&[], &[f64::from(at) / 4.0]))])).collect(),
+    );
+    let mut golden = file_of("overlay", &source);
+    let mut forge = Forge::open(&golden.bytes);
+    forge.directory["base"] = base.clone();
+    golden.bytes = forge.seal();
+    golden.expected["base"] = base;
+    golden
+}
+
 /// What a 1.0 reader must make of a file of version 1.7: reserved bytes in use, members and sections that it does not
 /// know, and attributes that it cannot read.
 fn future_minor() -> Golden {
@@ -758,7 +793,7 @@ fn future_minor() -> Golden {
     forge.sections.push(b"a section of a purpose to come".to_vec());
     let root = forge.directory.as_object_mut().expect("an object");
     root.insert("index".into(), json!({ "section": forge.sections.len() - 1, "deep": [[[0.5]]] }));
-    root.insert("shard".into(), json!({ "number": 3 }));
+    root.insert("hereafter".into(), json!({ "number": 3 }));
     forge.attribute("x")["codec"] = json!("a member to come");
     forge.axis("nodes")["sorted"] = json!(true);
     forge.list = Some(Box::new(|list| list[0]["tier"] = json!("cold")));
@@ -931,5 +966,16 @@ pub(crate) fn all() -> Vec<Golden> {
         file_of("blocks", &blocks()),
         future_minor(),
         odd_layout(),
+        shard(
+            "shard",
+            Shard {
+                first: Some(7),
+                last: true,
+                source: Some("row 12".into()),
+                ..Shard::new("molecules", 2)
+            },
+        ),
+        shard("shard_without_first", Shard::new("π", 0)),
+        overlay(),
     ]
 }

@@ -510,6 +510,96 @@ impl Lies {
                 forge.directory[key][0] = json!(1);
             });
         }
+        let shard = |key: &str, to: Json| {
+            let mut shard = json!({ "dataset": "d", "number": 0 });
+            shard[key] = to;
+            shard
+        };
+        let base = |key: &str, to: Json| {
+            let mut base =
+                json!({ "file_bytes": 1, "samples": 3, "directory_crc": 2, "checksums_crc": 3 });
+            base[key] = to;
+            base
+        };
+        for (name, code, key, what, to) in [
+            ("shard_of_number", "directory", "shard", "shard is a number", json!(1)),
+            (
+                "shard_dataset_missing",
+                "directory",
+                "shard",
+                "a shard of no dataset",
+                shard("dataset", Json::Null),
+            ),
+            (
+                "shard_dataset_empty",
+                "directory",
+                "shard",
+                "a dataset named by no byte",
+                shard("dataset", json!("")),
+            ),
+            (
+                "shard_dataset_long",
+                "directory",
+                "shard",
+                "a dataset named by 1,025 bytes",
+                shard("dataset", json!("d".repeat(1025))),
+            ),
+            (
+                "shard_number_missing",
+                "directory",
+                "shard",
+                "a shard without number",
+                shard("number", Json::Null),
+            ),
+            ("shard_number_negative", "directory", "shard", "shard -1", shard("number", json!(-1))),
+            (
+                "shard_first_float",
+                "directory",
+                "shard",
+                "a first sample of index 1.0",
+                shard("first", json!(1.0)),
+            ),
+            (
+                "shard_first_beyond",
+                "overflow",
+                "shard",
+                "samples of indices beyond 2^63 - 1",
+                shard("first", json!(i64::MAX)),
+            ),
+            ("shard_last_number", "directory", "shard", "last is 1", shard("last", json!(1))),
+            ("shard_source_number", "directory", "shard", "source is 1", shard("source", json!(1))),
+            ("base_of_text", "directory", "base", "base is a text", json!("three_samples.fence")),
+            (
+                "base_samples_other",
+                "directory",
+                "base",
+                "a base of other samples",
+                base("samples", json!(4)),
+            ),
+            (
+                "base_crc_missing",
+                "directory",
+                "base",
+                "a base without checksum",
+                base("checksums_crc", Json::Null),
+            ),
+            (
+                "base_crc_33_bits",
+                "directory",
+                "base",
+                "a base with a checksum of 33 bits",
+                base("directory_crc", json!(1u64 << 32)),
+            ),
+            (
+                "base_bytes_negative",
+                "directory",
+                "base",
+                "a base of -1 bytes",
+                base("file_bytes", json!(-1)),
+            ),
+        ] {
+            self.open(name, code, what, |forge| forge.directory[key] = to);
+        }
         self.list("sections_missing", "directory", "no section list", |list| *list = Json::Null);
         self.list("sections_object", "directory", "the section list is an object", |list| {
             *list = json!({})

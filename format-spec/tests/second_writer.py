@@ -199,6 +199,8 @@ class File:
             },
             "refused": [],
             "metadata": metadata or {},
+            "shard": None,
+            "base": None,
             "values": [
                 {a["name"]: show(a, sample[a["name"]]) for a in self.attributes} for sample in self.samples
             ],
@@ -297,7 +299,7 @@ CASES = {
             "canonical": False,
             "compact": False,
             "extra": b"a section that nothing refers to",
-            "root": {"shard": {"number": 0}, "from a later version": [[1]]},
+            "root": {"hereafter": {"number": 0}, "from a later version": [[1]]},
         },
     ),
     "later": lambda: (graphs(), {"minor": 7, "metadata": METADATA}),

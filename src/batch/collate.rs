@@ -12,7 +12,7 @@ use super::batch::Batch;
 use super::buffers::BufferPool;
 use super::builder::CollatorBuilder;
 use super::fetch::fetch;
-use super::gather::{Increment, Job, gather, is_plain};
+use super::gather::{Increment, Job, gather};
 use super::increment;
 use super::layout::{BatchLayout, FieldLayout};
 use super::locate::{
@@ -21,7 +21,7 @@ use super::locate::{
 };
 use super::pace::{Pace, Watch};
 use super::padded::Padding;
-use super::plan::{Arrangement, CollatePlan, Field, FilePlan, IncrementPlan, SlicesSource};
+use super::plan::{Arrangement, CollatePlan, Field, FilePlan, IncrementPlan, Row, SlicesSource};
 use super::sink::{BatchSink, PoolSink};
 use super::strings::StringParts;
 use crate::aligned::AlignedBytes;
@@ -60,7 +60,7 @@ impl Failure {
 #[derive(Debug, Default)]
 pub(crate) struct Workspace {
     file: Option<Arc<FilePlan>>,
-    rows: Vec<u64>,
+    rows: Vec<Row>,
     spans: Spans,
     located: Vec<Located>,
     ranges: Vec<Range<u64>>,
@@ -240,7 +240,7 @@ impl Collator {
         for (at, attribute) in file.attributes.iter().enumerate() {
             let blocks = &mut located[at].blocks;
             context.places(&self.plan.attributes[at], attribute, blocks)?;
-            value_ranges(attribute, blocks, spans, ranges);
+            value_ranges(attribute, rows, blocks, spans, ranges);
         }
         dataset.inner().ask(ranges);
         self.pace.asked(watch.so_far());
@@ -261,12 +261,12 @@ impl Collator {
         for (at, attribute) in file.attributes.iter().enumerate() {
             let blocks = &mut located[at].blocks;
             context.places(&self.plan.attributes[at], attribute, blocks)?;
-            value_ranges(attribute, blocks, spans, ranges);
+            value_ranges(attribute, rows, blocks, spans, ranges);
         }
         Ok(())
     }
 
-    /// Indices to rows of the file, and rows to what the tables say of them.
+    /// Indices to rows of the parts, and rows to what the tables say of them.
     fn find(
         &self,
         dataset: &Dataset,
@@ -277,10 +277,12 @@ impl Collator {
         let file = self.file(dataset, &mut workspace.file).map_err(Failure::whole)?;
         let Workspace { rows, spans, located, ranges, .. } = workspace;
         rows.clear();
-        for (position, &index) in indices.iter().enumerate() {
-            rows.push(dataset.file_index(index).map_err(|error| Failure::at(position, error))?);
-        }
         let inner = dataset.inner();
+        for (position, &index) in indices.iter().enumerate() {
+            let row = dataset.file_index(index).map_err(|error| Failure::at(position, error))?;
+            let part = inner.parts.index_of(row);
+            rows.push(Row { part, index: row - inner.parts[part].first });
+        }
         if ask {
             ranges.clear();
             table_ranges(&file, rows, ranges);
@@ -292,7 +294,7 @@ impl Collator {
         Ok(file)
     }
 
-    /// The places of this dataset's file, as found for an earlier batch, or made now.
+    /// The places of this dataset's files, as found for an earlier batch, or made now.
     fn file(&self, dataset: &Dataset, known: &mut Option<Arc<FilePlan>>) -> Result<Arc<FilePlan>> {
         if let Some(file) = known
             && Arc::ptr_eq(&file.plan, &self.plan)
@@ -338,7 +340,7 @@ impl Collator {
         }
         if ask {
             for (file, located) in file.attributes.iter().zip(&*located) {
-                value_ranges(file, &located.blocks, spans, ranges);
+                value_ranges(file, rows, &located.blocks, spans, ranges);
             }
             inner.ask(ranges);
             if let Some(watch) = &watch {
@@ -346,7 +348,7 @@ impl Collator {
             }
         }
         for (file, located) in file.attributes.iter().zip(&*located) {
-            check_values(dataset, file, &located.blocks, spans)?;
+            check_values(dataset, file, rows, &located.blocks, spans)?;
         }
         let mut fill = Fill { plan: &self.plan, file: &file, inner, layout, sink };
         for at in 0..self.plan.attributes.len() {
@@ -468,6 +470,7 @@ impl Fill<'_> {
         if plan.arrangement == Arrangement::Padded {
             let padding = Padding {
                 file,
+                rows: &workspace.rows,
                 dtype: plan.dtype,
                 spans: &workspace.spans,
                 blocks: &located.blocks,
@@ -535,10 +538,10 @@ impl Fill<'_> {
         let plan = &self.plan.attributes[at];
         let file = &self.file.attributes[at];
         // Only called for attributes of strings, which have a table of bytes.
-        let Some(table) = file.strings else { return Ok(()) };
-        let Workspace { spans, located, strings, .. } = workspace;
+        let Some(table) = file.bytes else { return Ok(()) };
+        let Workspace { rows, spans, located, strings, .. } = workspace;
         let located = &located[at];
-        strings.read(self.inner, plan, file, table, &spans[table.bytes], located)?;
+        strings.read(self.inner, plan, file, rows, &spans[table], located)?;
         let bytes = self.place(located.shape, strings.bytes()).map_err(Failure::whole)?;
         strings.put_bytes(bytes);
         let offsets = self.place_i64(&[strings.len() + 1]).map_err(Failure::whole)?;
@@ -549,69 +552,75 @@ impl Fill<'_> {
     fn values(&mut self, at: usize, workspace: &mut Workspace) -> Result<(), Failure> {
         let plan = &self.plan.attributes[at];
         let file = &self.file.attributes[at];
-        let rows = self.increments(at, workspace)?;
-        let Workspace { spans, located, staging, staged, increments, .. } = workspace;
+        let increment_rows = self.increments(at, workspace)?;
+        let Workspace { rows, spans, located, staging, staged, increments, .. } = workspace;
         let located = &located[at];
         // Lent for the length of this call; an error ends the batch, and its increments with it.
         let hidden = std::mem::take(&mut self.layout.increments[at]);
         let increment = match plan.increment {
             IncrementPlan::None => Increment::NONE,
-            IncrementPlan::Hidden { .. } => Increment { values: hidden.as_slice(), rows },
+            IncrementPlan::Hidden { .. } => {
+                Increment { values: hidden.as_slice(), rows: increment_rows }
+            }
             IncrementPlan::Axis(_) | IncrementPlan::PerRow(_) => {
-                Increment { values: increments.as_slice(), rows }
+                Increment { values: increments.as_slice(), rows: increment_rows }
             }
         };
         let (inner, shape) = (self.inner, located.shape);
         let bytes = self.bytes(&shape, plan.dtype.size()).map_err(Failure::whole)?;
         let place = self.place(shape, bytes).map_err(Failure::whole)?;
-        let mut job = Job {
-            source: &[],
-            blocks: &located.blocks,
-            pieces: located.pieces,
-            stride: located.stride,
-            stored: file.stored,
-            dtype: plan.dtype,
-        };
         let padded = plan.arrangement == Arrangement::Padded;
-        let size = file.stored.size();
-        let range = |block: &Block| match block.start {
+        let range = |(block, row): (&Block, &Row)| match block.start {
             ABSENT => (0, 0),
-            start => (start, block.elements * size),
+            start => (start, block.elements * file.place(*row).stored.size()),
         };
+        let ranges = || located.blocks.iter().zip(&*rows).map(range);
         let has_all = !plan.optional || located.blocks.iter().all(|block| block.start != ABSENT);
-        match inner.bytes() {
-            Some(bytes) => job.source = bytes,
-            None if is_plain(&job, increment) && has_all && !padded => {
+        let as_stored = file.stored_runs(rows).all(|(_, stored)| stored == plan.dtype);
+        let plain = as_stored && increment.values.is_empty() && located.pieces == 1;
+        let (source, blocks): (&[u8], &[Block]) = match inner.bytes() {
+            Some(bytes) => (bytes, &located.blocks),
+            None if plain && has_all && !padded => {
                 // The reads fill the place itself.
-                fetch(inner, located.blocks.iter().map(range), place)?;
-                job.blocks = &[];
+                fetch(inner, ranges(), place)?;
+                (&[], &[])
             }
             None => {
                 staged.clear();
                 let mut end = 0;
-                for block in &located.blocks {
-                    let (_, len) = range(block);
+                for (block, (_, len)) in located.blocks.iter().zip(ranges()) {
                     let start = if block.start == ABSENT { ABSENT } else { end };
                     staged.push(Block { start, elements: block.elements });
                     end += len as u64;
                 }
                 // The sum of lengths in memory.
                 staging.resize(end as usize);
-                fetch(inner, located.blocks.iter().map(range), staging.as_mut_slice())?;
-                (job.source, job.blocks) = (staging.as_slice(), staged);
+                fetch(inner, ranges(), staging.as_mut_slice())?;
+                (staging.as_slice(), staged)
             }
-        }
+        };
         if padded {
-            Padding {
-                file,
-                dtype: plan.dtype,
-                spans,
-                blocks: job.blocks,
-                largest: &shape.dims()[1..],
+            let largest = &shape.dims()[1..];
+            Padding { file, rows, dtype: plan.dtype, spans, blocks, largest }
+                .put_values(source, place);
+        } else if !blocks.is_empty() {
+            let mut done = 0;
+            for (run, stored) in file.stored_runs(rows) {
+                let blocks = &blocks[run.clone()];
+                let job = Job {
+                    source,
+                    blocks,
+                    pieces: located.pieces,
+                    stride: located.stride,
+                    stored,
+                    dtype: plan.dtype,
+                };
+                gather(&job, increment.of(run, plan.dtype), &mut place[done..]);
+                let elements: usize = blocks.iter().map(|block| block.elements).sum();
+                // With a stride, samples are side by side in each piece.
+                let apart = if located.stride == 0 { 1 } else { located.pieces.max(1) };
+                done += elements / apart * plan.dtype.size();
             }
-            .put_values(job.source, place);
-        } else if !job.blocks.is_empty() {
-            gather(&job, increment, place);
         }
         let bad = if plan.dtype == DType::Bool { first_bad_bool(place) } else { None };
         self.layout.increments[at] = hidden;
@@ -648,13 +657,12 @@ impl Fill<'_> {
                 }
             }
             IncrementPlan::Hidden { rows, .. } => {
-                if let Some(place) = &file.attributes[at].hidden {
-                    let Workspace { rows: samples, staging, .. } = workspace;
-                    let into = &mut increments[at];
-                    increment::of_hidden(
-                        self.inner, plan.dtype, place, *rows, samples, staging, into,
-                    )?;
-                }
+                let Workspace { rows: samples, staging, .. } = workspace;
+                let places = &file.attributes[at].places;
+                let into = &mut increments[at];
+                increment::of_hidden(
+                    self.inner, plan.dtype, places, *rows, samples, staging, into,
+                )?;
             }
         }
         Ok(plan.increment.rows())
@@ -682,7 +690,9 @@ fn bad_bool(inner: &Inner, name: &str, located: &Located, element: usize, found:
         place < end
     });
     let fault = FormatError::Bool { attribute: name.to_owned(), element: element as u64, found };
-    let error = fault.at(inner.storage.path());
+    // Of a padded attribute, that of the first sample.
+    let block = located.blocks.get(position.filter(|_| !padded).unwrap_or(0));
+    let error = fault.at(inner.storage.path_at(block.map_or(0, |block| block.start)));
     match position {
         Some(position) if !padded => Failure::at(position, error),
         _ => Failure::whole(error),

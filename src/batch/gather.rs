@@ -2,6 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+use std::ops::Range;
+
 use super::increment::Plus;
 use super::locate::{ABSENT, Block};
 use crate::format::narrow::{Narrow, pairs};
@@ -30,9 +32,18 @@ pub(super) struct Increment<'a> {
 
 impl Increment<'_> {
     pub(super) const NONE: Increment<'static> = Increment { values: &[], rows: 0 };
+
+    /// Those of some samples of the batch.
+    pub(super) fn of(self, samples: Range<usize>, dtype: DType) -> Self {
+        if self.values.is_empty() {
+            return self;
+        }
+        let size = self.rows * dtype.size();
+        Increment { values: &self.values[samples.start * size..samples.end * size], ..self }
+    }
 }
 
-/// Fills `to`, which has exactly the bytes of all blocks' elements as `dtype`.
+/// Fills the places of all blocks' elements, as `dtype`, from the start of `to` on.
 pub(super) fn gather(job: &Job<'_>, increment: Increment<'_>, to: &mut [u8]) {
     if to.is_empty() {
         // Also because no bytes may be anywhere, aligned or not.
@@ -80,11 +91,6 @@ fn bring_in(job: &Job<'_>) {
     }
     // So that the loads are not thought useless.
     std::hint::black_box(all);
-}
-
-/// Whether copying fills the destination with the blocks one after the other, so that they may be read right there.
-pub(super) fn is_plain(job: &Job<'_>, increment: Increment<'_>) -> bool {
-    job.stored == job.dtype && increment.values.is_empty() && job.pieces == 1
 }
 
 fn copy(job: &Job<'_>, to: &mut [u8]) {

@@ -7,7 +7,7 @@ use half::{bf16, f16};
 
 use super::collate::Failure;
 use super::fetch::fetch;
-use super::plan::{AttributePlan, HiddenPlace};
+use super::plan::{AttributePlace, AttributePlan, Row};
 use crate::aligned::AlignedBytes;
 use crate::error::{Error, Result};
 use crate::format::{DType, Element, narrow};
@@ -192,9 +192,9 @@ of_length!(u8, u16, u32, u64, i8, i16, i32, i64);
 pub(super) fn of_hidden(
     inner: &Inner,
     dtype: DType,
-    place: &HiddenPlace,
+    places: &[AttributePlace],
     rows: usize,
-    samples: &[u64],
+    samples: &[Row],
     raw: &mut AlignedBytes,
     into: &mut AlignedBytes,
 ) -> Result<(), Failure> {
@@ -209,15 +209,26 @@ pub(super) fn of_hidden(
             }
         }
     }
-    let size = rows * place.stored.size();
-    let ranges = samples.iter().map(|&sample| (place.data.start + sample * size as u64, size));
+    let stored_of = |row: &Row| Some(places[row.part].hidden.as_ref()?.stored);
     into.resize(samples.len() * rows * dtype.size());
-    if place.stored == dtype {
-        fetch(inner, ranges, into.as_mut_slice())?;
-    } else {
-        raw.resize(samples.len() * size);
-        fetch(inner, ranges, raw.as_mut_slice())?;
-        narrow::widen_into(place.stored, dtype, raw.as_slice(), into.as_mut_slice());
+    let mut done = 0;
+    for same in samples.chunk_by(|one, other| stored_of(one) == stored_of(other)) {
+        let Some(stored) = same.first().and_then(stored_of) else { continue };
+        let size = rows * stored.size();
+        let ranges = same.iter().map(|row| {
+            let start = places[row.part].hidden.as_ref().map_or(0, |hidden| hidden.data.start);
+            (start + row.index * size as u64, size)
+        });
+        let end = done + same.len() * rows * dtype.size();
+        let to = &mut into.as_mut_slice()[done..end];
+        if stored == dtype {
+            fetch(inner, ranges, to)?;
+        } else {
+            raw.resize(same.len() * size);
+            fetch(inner, ranges, raw.as_mut_slice())?;
+            narrow::widen_into(stored, dtype, raw.as_slice(), to);
+        }
+        done = end;
     }
     sums!(
         dtype,

@@ -7,11 +7,11 @@ use std::ops::Range;
 
 use super::collate::Failure;
 use super::plan::{
-    Arrangement, AttributePlan, FileAttribute, FileDim, FilePlan, FileStart, TableSource,
+    Arrangement, AttributePlan, FileAttribute, FileDim, FilePlan, FileStart, Row, TableSource,
 };
 use crate::error::{Error, FormatError, Result};
 use crate::format::{OffsetWidth, Shape};
-use crate::reader::{Dataset, Inner, TablePlan};
+use crate::reader::{AxisPlan, Dataset, Inner};
 
 /// One sample's part of a table: where it starts and how long it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(super) const ABSENT: u64 = u64::MAX;
 /// One sample's elements of one attribute.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Block {
-    /// Byte of the file at which they start, or [`ABSENT`]; of strings, the byte at which their ends start.
+    /// Position at which they start, or [`ABSENT`]; of strings, the position at which their ends start.
     pub start: u64,
     pub elements: usize,
 }
@@ -54,69 +54,84 @@ impl Default for Located {
 pub(super) type Spans = Vec<Vec<Span>>;
 
 /// Appends the entries of all tables and bitmaps that these samples need.
-pub(super) fn table_ranges(file: &FilePlan, rows: &[u64], ranges: &mut Vec<Range<u64>>) {
+pub(super) fn table_ranges(file: &FilePlan, rows: &[Row], ranges: &mut Vec<Range<u64>>) {
     for table in &file.tables {
-        if let TableSource::File { table, .. } = table {
-            ranges.extend(rows.iter().map(|&row| table.entries(row, row + 1)));
-        }
+        ranges.extend(rows.iter().filter_map(|row| match &table.parts[row.part] {
+            AxisPlan::Table(table) => Some(table.entries(row.index, row.index + 1)),
+            AxisPlan::Constant(_) => None,
+        }));
     }
     for attribute in &file.attributes {
-        if let Some(validity) = attribute.validity {
-            ranges.extend(rows.iter().map(|row| validity + row / 8..validity + row / 8 + 1));
-        }
+        ranges.extend(rows.iter().filter_map(|&row| {
+            let at = attribute.place(row).validity? + row.index / 8;
+            Some(at..at + 1)
+        }));
     }
+}
+
+/// Calls `each` with the values of an attribute: the position in the batch, and bytes.
+fn each_value_range(
+    file: &FileAttribute,
+    rows: &[Row],
+    blocks: &[Block],
+    spans: &Spans,
+    mut each: impl FnMut(usize, Range<u64>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    for (position, (&row, block)) in rows.iter().zip(blocks).enumerate() {
+        if block.start == ABSENT {
+            continue;
+        }
+        let place = file.place(row);
+        let elements = block.elements as u64;
+        let Some(bytes) = file.bytes else {
+            let end = block.start + elements * place.stored.size() as u64;
+            each(position, block.start..end)?;
+            continue;
+        };
+        if let Some((_, width)) = place.ends {
+            each(position, block.start..block.start + elements * width.size() as u64)?;
+        }
+        let span = spans[bytes][position];
+        let start = place.data.start + span.start;
+        each(position, start..start + span.len)?;
+    }
+    Ok(())
 }
 
 /// Appends the values of an attribute.
 pub(super) fn value_ranges(
     file: &FileAttribute,
+    rows: &[Row],
     blocks: &[Block],
     spans: &Spans,
     ranges: &mut Vec<Range<u64>>,
 ) {
-    let blocks = || blocks.iter().filter(|block| block.start != ABSENT);
-    match file.strings {
-        None => {
-            let size = file.stored.size() as u64;
-            ranges.extend(
-                blocks().map(|block| block.start..block.start + block.elements as u64 * size),
-            );
-        }
-        Some(strings) => {
-            if let Some((_, width)) = strings.ends {
-                let width = width.size() as u64;
-                ranges.extend(
-                    blocks().map(|block| block.start..block.start + block.elements as u64 * width),
-                );
-            }
-            ranges.extend(
-                spans[strings.bytes].iter().map(|span| {
-                    file.data.start + span.start..file.data.start + span.start + span.len
-                }),
-            );
-        }
-    }
+    let appended = each_value_range(file, rows, blocks, spans, |_, range| {
+        ranges.push(range);
+        Ok(())
+    });
+    debug_assert!(appended.is_ok(), "pushing does not fail");
 }
 
 /// Has a dataset that is verified lazily check the entries of tables and bitmaps that these samples need.
 pub(super) fn check_tables(
     dataset: &Dataset,
     file: &FilePlan,
-    rows: &[u64],
+    rows: &[Row],
 ) -> Result<(), Failure> {
     if !dataset.is_lazily_verified() {
         return Ok(());
     }
-    let samples = dataset.inner().header.samples;
+    let parts = &dataset.inner().parts;
     let mut ranges = Vec::new();
     for (position, &row) in rows.iter().enumerate() {
         ranges.clear();
         table_ranges(file, &[row], &mut ranges);
         // Increments of a hidden attribute, of one size a sample.
         ranges.extend(file.attributes.iter().filter_map(|attribute| {
-            let data = &attribute.hidden.as_ref()?.data;
-            let size = (data.end - data.start).checked_div(samples)?;
-            Some(data.start + row * size..data.start + (row + 1) * size)
+            let data = &attribute.place(row).hidden.as_ref()?.data;
+            let size = (data.end - data.start).checked_div(parts[row.part].samples)?;
+            Some(data.start + row.index * size..data.start + (row.index + 1) * size)
         }));
         for range in &ranges {
             dataset.check_bytes(range).map_err(|error| Failure::at(position, error))?;
@@ -129,114 +144,105 @@ pub(super) fn check_tables(
 pub(super) fn check_values(
     dataset: &Dataset,
     file: &FileAttribute,
+    rows: &[Row],
     blocks: &[Block],
     spans: &Spans,
 ) -> Result<(), Failure> {
     if !dataset.is_lazily_verified() {
         return Ok(());
     }
-    for (position, block) in blocks.iter().enumerate() {
-        let check = |start: u64, length: u64| {
-            let checked = dataset.check_bytes(&(start..start + length));
-            checked.map_err(|error| Failure::at(position, error))
-        };
-        let elements = block.elements as u64;
-        match file.strings {
-            _ if block.start == ABSENT => {}
-            None => check(block.start, elements * file.stored.size() as u64)?,
-            Some(strings) => {
-                if let Some((_, width)) = strings.ends {
-                    check(block.start, elements * width.size() as u64)?;
-                }
-                let span = spans[strings.bytes][position];
-                check(file.data.start + span.start, span.len)?;
-            }
-        }
-    }
-    Ok(())
+    each_value_range(file, rows, blocks, spans, |position, range| {
+        dataset.check_bytes(&range).map_err(|error| Failure::at(position, error))
+    })
 }
 
 /// Reads all tables.
 pub(super) fn read_tables(
     inner: &Inner,
     file: &FilePlan,
-    rows: &[u64],
+    rows: &[Row],
     spans: &mut Spans,
 ) -> Result<(), Failure> {
     spans.resize_with(file.tables.len(), Vec::new);
     for (table, spans) in file.tables.iter().zip(spans) {
         spans.clear();
-        match table {
-            TableSource::Constant(length) => {
-                // No overflow: samples times the constant is the axis' total.
-                spans.extend(rows.iter().map(|row| Span { start: row * length, len: *length }));
-            }
-            TableSource::File { table, what } => {
-                let read = match inner.bytes() {
-                    Some(bytes) => pick_entries(table, bytes, inner.header.samples, rows, spans),
-                    None => read_entries(inner, table, rows, spans)?,
-                };
-                if let Err(position) = read {
-                    return Err(bad_entries(inner, table, what, rows[position], position));
-                }
-            }
+        let read = match inner.bytes() {
+            Some(bytes) => pick_entries(table, bytes, rows, spans),
+            None => read_entries(inner, table, rows, spans)?,
+        };
+        if let Err(position) = read {
+            return Err(bad_entries(inner, table, rows[position], position));
         }
     }
     Ok(())
+}
+
+/// The span of a sample of an axis along which all have one length. No overflow: samples times the constant is a total.
+fn constant(length: u64, index: u64) -> Span {
+    Span { start: index * length, len: length }
 }
 
 /// From memory. Gives the position of the first sample whose two offsets are not ordered within the total.
 fn pick_entries(
-    table: &TablePlan,
+    table: &TableSource,
     bytes: &[u8],
-    samples: u64,
-    rows: &[u64],
+    rows: &[Row],
     spans: &mut Vec<Span>,
 ) -> Result<(), usize> {
-    let range = table.entries(0, samples);
-    // The table was proved to lie in the file, which is in memory, so its places fit a usize; rows are below `samples`.
-    let entries = &bytes[range.start as usize..range.end as usize];
-    match table.width {
-        OffsetWidth::U32 => {
-            for (position, &row) in rows.iter().enumerate() {
-                let at = row as usize * 4;
+    for (position, row) in rows.iter().enumerate() {
+        let table = match &table.parts[row.part] {
+            AxisPlan::Table(table) => table,
+            AxisPlan::Constant(length) => {
+                spans.push(constant(*length, row.index));
+                continue;
+            }
+        };
+        // The table was proved to have entries for all samples and to lie in memory, so its places fit a usize.
+        let (start, end) = match table.width {
+            OffsetWidth::U32 => {
+                let at = table.at as usize + row.index as usize * 4;
                 let mut pair = [0; 8];
-                pair.copy_from_slice(&entries[at..at + 8]);
+                pair.copy_from_slice(&bytes[at..at + 8]);
                 let pair = u64::from_le_bytes(pair);
-                spans.push(
-                    checked(pair & u64::from(u32::MAX), pair >> 32, table.total).ok_or(position)?,
-                );
+                (pair & u64::from(u32::MAX), pair >> 32)
             }
-        }
-        OffsetWidth::U64 => {
-            for (position, &row) in rows.iter().enumerate() {
-                let at = row as usize * 8;
-                let pair = &entries[at..at + 16];
-                let (start, end) = (table.width.get(pair, 0), table.width.get(pair, 1));
-                spans.push(checked(start, end, table.total).ok_or(position)?);
+            OffsetWidth::U64 => {
+                let at = table.at as usize + row.index as usize * 8;
+                let pair = &bytes[at..at + 16];
+                (table.width.get(pair, 0), table.width.get(pair, 1))
             }
-        }
+        };
+        spans.push(checked(start, end, table.total).ok_or(position)?);
     }
     Ok(())
 }
 
-/// By reads: one for each run of samples that follow each other in the file.
+/// By reads: one for each run of samples that follow each other in a file.
 fn read_entries(
     inner: &Inner,
-    table: &TablePlan,
-    rows: &[u64],
+    table: &TableSource,
+    rows: &[Row],
     spans: &mut Vec<Span>,
 ) -> Result<Result<(), usize>, Failure> {
     let mut small = [0; 64];
     let mut large = Vec::new();
     let mut position = 0;
     while position < rows.len() {
+        let first = rows[position];
+        let table = match &table.parts[first.part] {
+            AxisPlan::Table(table) => table,
+            AxisPlan::Constant(length) => {
+                spans.push(constant(*length, first.index));
+                position += 1;
+                continue;
+            }
+        };
         let run = rows[position..]
             .iter()
-            .zip(rows[position]..)
-            .take_while(|&(&row, expected)| row == expected)
+            .zip(first.index..)
+            .take_while(|&(row, index)| row.part == first.part && row.index == index)
             .count();
-        let range = table.entries(rows[position], rows[position] + run as u64);
+        let range = table.entries(first.index, first.index + run as u64);
         let len = (range.end - range.start) as usize;
         let entries = if len <= small.len() {
             &mut small[..len]
@@ -264,12 +270,17 @@ fn checked(start: u64, end: u64, total: u64) -> Option<Span> {
 
 /// The error of a sample whose offsets are wrong, in the reader's own words.
 #[cold]
-fn bad_entries(inner: &Inner, table: &TablePlan, what: &str, row: u64, position: usize) -> Failure {
-    let error = match inner.pair(table, row, what) {
+fn bad_entries(inner: &Inner, table: &TableSource, row: Row, position: usize) -> Failure {
+    let what = &table.what;
+    let read = match &table.parts[row.part] {
+        AxisPlan::Table(table) => inner.pair(table, row.index, what).map(drop),
+        AxisPlan::Constant(_) => Ok(()),
+    };
+    let error = match read {
         Err(error) => error,
         // Only a file that is being changed gives other offsets the second time.
-        Ok(_) => Error::Unsupported {
-            what: format!("{what}, entry {row}").into(),
+        Ok(()) => Error::Unsupported {
+            what: format!("{what}, entry {}", row.index).into(),
             problem: "it changed while it was read: files must not be changed".into(),
         },
     };
@@ -291,7 +302,7 @@ pub(super) fn boundaries(lengths: impl Iterator<Item = u64>, into: &mut Vec<i64>
 /// What locating one attribute needs of the batch.
 pub(super) struct Context<'a> {
     pub inner: &'a Inner,
-    pub rows: &'a [u64],
+    pub rows: &'a [Row],
     pub spans: &'a Spans,
 }
 
@@ -304,8 +315,8 @@ impl Context<'_> {
         }
     }
 
-    fn is_present(&self, validity: u64, row: u64) -> Result<bool> {
-        let at = validity + row / 8;
+    fn is_present(&self, validity: u64, index: u64) -> Result<bool> {
+        let at = validity + index / 8;
         let byte = match self.inner.bytes() {
             // The bitmap was proved to have a bit for each sample.
             Some(file) => file[at as usize],
@@ -315,7 +326,7 @@ impl Context<'_> {
                 byte[0]
             }
         };
-        Ok(byte >> (row % 8) & 1 == 1)
+        Ok(byte >> (index % 8) & 1 == 1)
     }
 
     /// Where each sample's elements are, or that it has none.
@@ -326,10 +337,13 @@ impl Context<'_> {
         blocks: &mut Vec<Block>,
     ) -> Result<(), Failure> {
         self.blocks(plan, file, blocks)?;
-        let Some(validity) = file.validity else { return Ok(()) };
-        for (position, block) in blocks.iter_mut().enumerate() {
+        if !plan.optional {
+            return Ok(());
+        }
+        for (position, (block, &row)) in blocks.iter_mut().zip(self.rows).enumerate() {
+            let Some(validity) = file.place(row).validity else { continue };
             let present = self
-                .is_present(validity, self.rows[position])
+                .is_present(validity, row.index)
                 .map_err(|error| Failure::at(position, error))?;
             if !present {
                 block.start = ABSENT;
@@ -374,13 +388,14 @@ impl Context<'_> {
         blocks: &mut Vec<Block>,
     ) -> Result<(), Failure> {
         blocks.clear();
-        // What a start in elements is multiplied by, and where counting begins: the arena, or the table of ends.
-        let (base, size) = match file.strings {
-            None => (file.data.start, file.stored.size() as u64),
-            Some(strings) => match strings.ends {
-                Some((at, width)) => (at, width.size() as u64),
-                None => (0, 0),
-            },
+        // Where counting begins, the arena or the table of ends, and what a start in elements is multiplied by.
+        let counted = |row: &Row| {
+            let place = file.place(*row);
+            match (file.bytes, place.ends) {
+                (None, _) => (place.data.start, place.stored.size() as u64),
+                (Some(_), Some((at, width))) => (at, width.size() as u64),
+                (Some(_), None) => (0, 0),
+            }
         };
         // No overflow below: every product was compared with the length of a section when the file was opened.
         let fits =
@@ -388,25 +403,25 @@ impl Context<'_> {
         match file.start {
             FileStart::Fixed => {
                 let elements = fits(file.fixed)?;
-                blocks.extend(
-                    self.rows
-                        .iter()
-                        .map(|row| Block { start: base + row * file.fixed * size, elements }),
-                );
+                blocks.extend(self.rows.iter().map(|row| {
+                    let (base, size) = counted(row);
+                    Block { start: base + row.index * file.fixed * size, elements }
+                }));
             }
             FileStart::Axis(table) => {
-                let step = file.fixed * size;
-                for span in &self.spans[table] {
+                for (row, span) in self.rows.iter().zip(&self.spans[table]) {
+                    let (base, size) = counted(row);
                     blocks.push(Block {
-                        start: base + span.start * step,
+                        start: base + span.start * file.fixed * size,
                         elements: fits(span.len * file.fixed)?,
                     });
                 }
             }
             FileStart::Own(table) => {
-                for span in &self.spans[table] {
-                    blocks
-                        .push(Block { start: base + span.start * size, elements: fits(span.len)? });
+                for (row, span) in self.rows.iter().zip(&self.spans[table]) {
+                    let (base, size) = counted(row);
+                    let start = base + span.start * size;
+                    blocks.push(Block { start, elements: fits(span.len)? });
                 }
             }
         }
@@ -433,7 +448,7 @@ impl Context<'_> {
             if product != Some(own.len) {
                 let fault = FormatError::Offsets {
                     table: format!("attribute {:?}, offsets", plan.name),
-                    entry: self.rows[position] + 1,
+                    entry: self.rows[position].index + 1,
                     expected: format!(
                         "{} plus the elements of shape {:?}",
                         own.start,
@@ -441,7 +456,8 @@ impl Context<'_> {
                     ),
                     found: own.start + own.len,
                 };
-                return Err(Failure::at(position, fault.at(self.inner.storage.path())));
+                let path = self.inner.storage.path_at(block.start);
+                return Err(Failure::at(position, fault.at(path)));
             }
         }
         Ok(())

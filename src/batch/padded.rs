@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use super::locate::{ABSENT, Block, Span};
-use super::plan::{FileAttribute, FileDim};
+use super::plan::{FileAttribute, FileDim, Row};
 use crate::format::{DType, MAX_RANK, narrow};
 
 /// The extents of one sample.
@@ -51,6 +51,7 @@ fn runs(own: &[usize], outer: &[usize], run: usize, mut each: impl FnMut(usize))
 /// One padded attribute of a batch.
 pub(super) struct Padding<'a> {
     pub file: &'a FileAttribute,
+    pub rows: &'a [Row],
     pub dtype: DType,
     pub spans: &'a [Vec<Span>],
     pub blocks: &'a [Block],
@@ -62,8 +63,7 @@ impl Padding<'_> {
     /// Fills the place of the values from `source`, in which the blocks' starts count.
     pub(super) fn put_values(&self, source: &[u8], to: &mut [u8]) {
         to.fill(0);
-        let stored = self.file.stored;
-        let (from_size, to_size) = (stored.size(), self.dtype.size());
+        let to_size = self.dtype.size();
         // The last ragged dimension and those behind it stay together.
         let last = self.file.dims.iter().rposition(|dim| matches!(dim, FileDim::Table(_)));
         let (split, largest) = (last.unwrap_or(0), self.largest);
@@ -72,6 +72,8 @@ impl Padding<'_> {
             if block.start == ABSENT || block.elements == 0 {
                 continue;
             }
+            let stored = self.file.place(self.rows[position]).stored;
+            let from_size = stored.size();
             let own = extents(self.file, self.spans, position);
             let own = &own[..self.file.dims.len()];
             let run: usize = own[split..].iter().product();

@@ -1,12 +1,12 @@
-//! What a collator does, decided once from the schema; and where one file has the tables and arenas that it needs.
+//! What a collator does, decided once from the schema; and where a dataset has the tables and arenas that it needs.
 
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::format::{DType, OffsetWidth, Schema};
-use crate::reader::{AxisPlan, Dataset, Fingerprint, PlanDim, Start, TablePlan};
+use crate::format::{DType, Fingerprint, OffsetWidth, Schema};
+use crate::reader::{AxisPlan, Dataset, PlanDim, Start};
 
 /// What a field of a batch is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -146,15 +146,19 @@ impl CollatePlan {
     }
 }
 
-/// A table that is read once for each sample of a batch.
+/// A sample of a batch: the number of its part of the dataset, and its index in that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Row {
+    pub part: usize,
+    pub index: u64,
+}
+
+/// A table that is read once for each sample of a batch, in each part of the dataset.
 #[derive(Debug, Clone)]
-pub(super) enum TableSource {
-    /// Every sample has this length: nothing to read.
-    Constant(u64),
-    File {
-        table: TablePlan,
-        what: String,
-    },
+pub(super) struct TableSource {
+    pub parts: Vec<AxisPlan>,
+    /// The table in words.
+    pub what: String,
 }
 
 /// Where the first element of a sample is.
@@ -167,13 +171,6 @@ pub(super) enum FileStart {
     Own(usize),
 }
 
-#[derive(Debug, Clone, Copy)]
-pub(super) struct FileStrings {
-    /// The table of bytes.
-    pub bytes: usize,
-    pub ends: Option<(u64, OffsetWidth)>,
-}
-
 /// A dimension of an attribute: an extent, or the table that tells it.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum FileDim {
@@ -181,22 +178,66 @@ pub(super) enum FileDim {
     Table(usize),
 }
 
-/// Where one attribute of the batch is in one file.
+/// Where one attribute of the batch is in one dataset.
 #[derive(Debug, Clone)]
 pub(super) struct FileAttribute {
-    pub stored: DType,
     pub dims: Vec<FileDim>,
     /// Product of the fixed extents.
     pub fixed: u64,
     pub start: FileStart,
+    /// Of strings, the table of bytes.
+    pub bytes: Option<usize>,
+    /// Which of the batch's lists of boundaries is this attribute's.
+    pub slices: usize,
+    /// One a part of the dataset.
+    pub places: Vec<AttributePlace>,
+    /// The type of the values in all parts, if it is one.
+    stored: Option<DType>,
+}
+
+/// Where it is in one part.
+#[derive(Debug, Clone)]
+pub(super) struct AttributePlace {
+    pub stored: DType,
     /// The arena.
     pub data: Range<u64>,
     pub validity: Option<u64>,
-    pub strings: Option<FileStrings>,
-    /// Which of the batch's lists of boundaries is this attribute's.
-    pub slices: usize,
+    /// Of strings with dimensions: where their ends are.
+    pub ends: Option<(u64, OffsetWidth)>,
     /// Where the attribute is that it is incremented by.
     pub hidden: Option<HiddenPlace>,
+}
+
+impl FileAttribute {
+    #[inline]
+    pub(super) fn place(&self, row: Row) -> &AttributePlace {
+        &self.places[row.part]
+    }
+
+    /// Positions in the batch of samples that follow each other and whose values are stored as one type: all of them, unless
+    /// parts are stored differently.
+    pub(super) fn stored_runs<'a>(
+        &'a self,
+        rows: &'a [Row],
+    ) -> impl Iterator<Item = (Range<usize>, DType)> + use<'a> {
+        let mut next = 0;
+        let mut first = true;
+        std::iter::from_fn(move || {
+            let start = next;
+            if start == rows.len() && !std::mem::take(&mut first) {
+                return None;
+            }
+            first = false;
+            let Some(stored) = self.stored else {
+                let stored = self.place(*rows.get(start)?).stored;
+                let other = |row: &Row| self.place(*row).stored != stored;
+                next = rows[start..].iter().position(other).map_or(rows.len(), |at| start + at);
+                return Some((start..next, stored));
+            };
+            next = rows.len();
+            Some((start..next, stored))
+        })
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -216,7 +257,7 @@ pub(super) enum SlicesSource {
     Own(usize),
 }
 
-/// Where one file has what a plan needs. Axes that share a table in the file share one entry here, so that each table is
+/// Where one dataset has what a plan needs. Axes that share a table in every file share one entry here, so that each table is
 /// read once a sample however many attributes use it.
 #[derive(Debug)]
 pub(super) struct FilePlan {
@@ -231,7 +272,7 @@ pub(super) struct FilePlan {
 
 impl FilePlan {
     pub(super) fn new(plan: &Arc<CollatePlan>, dataset: &Dataset) -> Self {
-        let inner = dataset.inner();
+        let parts = &dataset.inner().parts;
         let mut file = FilePlan {
             plan: plan.clone(),
             fingerprint: dataset.fingerprint(),
@@ -242,24 +283,28 @@ impl FilePlan {
         };
         for axis in 0..file.axes.len() {
             if plan.uses_axis(axis) {
-                file.axes[axis] = Some(match inner.plans.axes[axis] {
-                    AxisPlan::Constant(length) => file.constant(length),
-                    AxisPlan::Table(table) => {
-                        file.table(table, || format!("axis {:?}", plan.schema.axes()[axis]))
-                    }
-                });
+                let sources = parts.iter().map(|part| part.plans.axes[axis]).collect();
+                let what = || format!("axis {:?}", plan.schema.axes()[axis]);
+                file.axes[axis] = Some(file.table(sources, what));
             }
         }
         for (index, attribute) in plan.attributes.iter().enumerate() {
-            let source = &inner.plans.attributes[attribute.at];
+            let sources = || parts.iter().map(|part| &part.plans.attributes[attribute.at]);
+            // The logical schema, which is the same in all parts, says of what kind a place is; the parts say where.
+            let source = &parts[0].plans.attributes[attribute.at];
             // Every axis of a shape is used, so it has got its table above.
             let table_of = |file: &FilePlan, axis: usize| file.axes[axis].unwrap_or(0);
             let start = match source.start {
                 Start::Fixed => FileStart::Fixed,
                 Start::Axis(axis) => FileStart::Axis(table_of(&file, axis)),
-                Start::Own(table) => FileStart::Own(
-                    file.table(table, || format!("attribute {:?}, offsets", attribute.name)),
-                ),
+                Start::Own(_) => {
+                    let own = sources().filter_map(|source| match source.start {
+                        Start::Own(table) => Some(AxisPlan::Table(table)),
+                        _ => None,
+                    });
+                    let what = || format!("attribute {:?}, offsets", attribute.name);
+                    FileStart::Own(file.table(own.collect(), what))
+                }
             };
             let dims: Vec<FileDim> = source
                 .dims()
@@ -269,10 +314,10 @@ impl FilePlan {
                     PlanDim::Axis(axis) => FileDim::Table(table_of(&file, axis)),
                 })
                 .collect();
-            let strings = source.strings.map(|strings| FileStrings {
-                bytes: file
-                    .table(strings.bytes, || format!("attribute {:?}, bytes", attribute.name)),
-                ends: strings.ends,
+            let bytes = source.strings.map(|_| {
+                let tables = sources().filter_map(|source| source.strings);
+                let tables = tables.map(|strings| AxisPlan::Table(strings.bytes)).collect();
+                file.table(tables, || format!("attribute {:?}, bytes", attribute.name))
             });
             let own = attribute.optional && attribute.ragged;
             let slices = match attribute.arrangement {
@@ -286,23 +331,33 @@ impl FilePlan {
                 },
             };
             let slices = file.slices(slices);
-            let hidden = match attribute.increment {
-                IncrementPlan::Hidden { attribute, .. } => {
-                    let source = &inner.plans.attributes[attribute];
-                    Some(HiddenPlace { stored: source.stored, data: source.data.clone() })
+            let places = parts.iter().map(|part| {
+                let source = &part.plans.attributes[attribute.at];
+                let hidden = match attribute.increment {
+                    IncrementPlan::Hidden { attribute, .. } => {
+                        let source = &part.plans.attributes[attribute];
+                        Some(HiddenPlace { stored: source.stored, data: source.data.clone() })
+                    }
+                    _ => None,
+                };
+                AttributePlace {
+                    stored: source.stored,
+                    data: source.data.clone(),
+                    validity: source.validity,
+                    ends: source.strings.and_then(|strings| strings.ends),
+                    hidden,
                 }
-                _ => None,
-            };
+            });
+            let places: Vec<AttributePlace> = places.collect();
+            let one = places.iter().all(|place| place.stored == source.stored);
             file.attributes.push(FileAttribute {
-                stored: source.stored,
                 dims,
                 fixed: source.fixed,
                 start,
-                data: source.data.clone(),
-                validity: source.validity,
-                strings,
+                bytes,
                 slices,
-                hidden,
+                places,
+                stored: one.then_some(source.stored),
             });
         }
         // `ptr` of every axis, whether an attribute is cut along it or not.
@@ -312,23 +367,10 @@ impl FilePlan {
         file
     }
 
-    fn constant(&mut self, length: u64) -> usize {
-        let known = self
-            .tables
-            .iter()
-            .position(|known| matches!(known, TableSource::Constant(n) if *n == length));
+    fn table(&mut self, parts: Vec<AxisPlan>, what: impl FnOnce() -> String) -> usize {
+        let known = self.tables.iter().position(|known| known.parts == parts);
         known.unwrap_or_else(|| {
-            self.tables.push(TableSource::Constant(length));
-            self.tables.len() - 1
-        })
-    }
-
-    fn table(&mut self, table: TablePlan, what: impl FnOnce() -> String) -> usize {
-        let known = self.tables.iter().position(
-            |known| matches!(known, TableSource::File { table: known, .. } if known.at == table.at),
-        );
-        known.unwrap_or_else(|| {
-            self.tables.push(TableSource::File { table, what: what() });
+            self.tables.push(TableSource { parts, what: what() });
             self.tables.len() - 1
         })
     }

@@ -5,10 +5,10 @@
 use super::collate::Failure;
 use super::fetch::fetch;
 use super::locate::{ABSENT, Located, Span};
-use super::plan::{AttributePlan, FileAttribute, FileStrings};
+use super::plan::{AttributePlan, FileAttribute, Row};
 use crate::aligned::AlignedBytes;
 use crate::error::Result;
-use crate::format::{OffsetWidth, Shape, StringsView};
+use crate::format::{Shape, StringsView};
 use crate::reader::Inner;
 
 /// The strings of one attribute of a batch, read and checked; laid out into the caller's places afterwards.
@@ -37,7 +37,7 @@ impl StringParts {
         inner: &Inner,
         plan: &AttributePlan,
         file: &FileAttribute,
-        strings: FileStrings,
+        rows: &[Row],
         spans: &[Span],
         located: &Located,
     ) -> Result<(), Failure> {
@@ -46,23 +46,22 @@ impl StringParts {
         let byte_ranges = || {
             spans.iter().enumerate().map(|(position, span)| {
                 let len = if is_present(position) { span.len as usize } else { 0 };
-                (file.data.start + span.start, len)
+                (file.place(rows[position]).data.start + span.start, len)
             })
         };
         self.bytes.resize(byte_ranges().map(|(_, len)| len).sum());
         fetch(inner, byte_ranges(), self.bytes.as_mut_slice())?;
-        let width = strings.ends.map_or(OffsetWidth::U32, |(_, width)| width);
-        if strings.ends.is_some() {
-            let size = width.size();
-            let ranges = || {
-                located.blocks.iter().map(|block| match block.start {
-                    ABSENT => (0, 0),
-                    start => (start, block.elements * size),
-                })
-            };
-            self.ends.resize(ranges().map(|(_, len)| len).sum());
-            fetch(inner, ranges(), self.ends.as_mut_slice())?;
-        }
+        // Empty for strings without dimensions, which have no ends.
+        let end_ranges = || {
+            located.blocks.iter().zip(rows).map(|(block, &row)| {
+                match (block.start, file.place(row).ends) {
+                    (ABSENT, _) | (_, None) => (0, 0),
+                    (start, Some((_, width))) => (start, block.elements * width.size()),
+                }
+            })
+        };
+        self.ends.resize(end_ranges().map(|(_, len)| len).sum());
+        fetch(inner, end_ranges(), self.ends.as_mut_slice())?;
         self.firsts.clear();
         self.lengths.clear();
         let (mut at, mut end_at) = (0, 0);
@@ -75,16 +74,17 @@ impl StringParts {
             let len = span.len as usize;
             let data = &self.bytes.as_slice()[at..at + len];
             at += len;
+            let place = file.place(rows[position]);
             let wrong = |fault: crate::error::FormatError| {
-                Failure::at(position, fault.at(inner.storage.path()))
+                Failure::at(position, fault.at(inner.storage.path_at(place.data.start)))
             };
-            if strings.ends.is_none() {
+            let Some((_, width)) = place.ends else {
                 if plan.dtype == crate::format::DType::Utf8 {
                     crate::format::check_utf8(&plan.name, data).map_err(wrong)?;
                 }
                 self.lengths.push(len);
                 continue;
-            }
+            };
             let size = block.elements * width.size();
             let ends = &self.ends.as_slice()[end_at..end_at + size];
             end_at += size;

@@ -11,8 +11,8 @@ use serde_json::{Map, Value as Json, json};
 
 use super::header::Header;
 use super::{
-    ALIGNMENT_MAX, ALIGNMENT_MIN, Attribute, BLOCK_SIZE, DType, Dim, HEADER_SIZE, Increment,
-    OffsetWidth, Schema, json, product,
+    ALIGNMENT_MAX, ALIGNMENT_MIN, Attribute, BLOCK_SIZE, DType, Dim, Fingerprint, HEADER_SIZE,
+    Increment, OffsetWidth, Schema, Shard, json, product,
 };
 use crate::error::FormatError;
 
@@ -91,6 +91,10 @@ pub(crate) struct Directory {
     pub refused: Vec<Refused>,
     pub statistics: Option<usize>,
     pub metadata: Map<String, Json>,
+    /// Which part of a dataset in several files this is.
+    pub shard: Option<Shard>,
+    /// The file whose samples have the attributes of this one as well.
+    pub base: Option<Fingerprint>,
     /// The logical schema of the attributes that can be read.
     pub schema: Schema,
 }
@@ -247,8 +251,19 @@ impl Directory {
             refused,
             statistics,
             metadata,
+            shard: parse_shard(&root, header)?,
+            base: parse_base(&root, header)?,
             schema,
         })
+    }
+
+    /// Counts the places of sections from another position than the start of the file.
+    pub(crate) fn count_from(&mut self, start: u64) {
+        for section in &mut self.sections {
+            if section.length > 0 {
+                section.offset += start;
+            }
+        }
     }
 
     /// The canonical text: the same directory always gives the same bytes.
@@ -306,6 +321,17 @@ impl Directory {
         if !self.metadata.is_empty() {
             root["metadata"] = self.metadata.clone().into();
         }
+        if let Some(shard) = &self.shard {
+            root["shard"] = shard_to_json(shard);
+        }
+        if let Some(base) = &self.base {
+            root["base"] = json!({
+                "file_bytes": base.file_bytes,
+                "samples": base.samples,
+                "directory_crc": base.directory_crc,
+                "checksums_crc": base.checksums_crc,
+            });
+        }
         json::to_canonical(&root).into_bytes()
     }
 
@@ -327,6 +353,73 @@ impl Directory {
             })
             .collect()
     }
+}
+
+fn parse_shard(root: &Object<'_>, header: &Header) -> Result<Option<Shard>, FormatError> {
+    let value = root.get("shard");
+    if value.is_null() {
+        return Ok(None);
+    }
+    let entry = Object::new(value, "directory.shard".to_owned())?;
+    let dataset = entry.text("dataset")?.to_owned();
+    if !(1..=super::MAX_NAME_BYTES).contains(&dataset.len()) {
+        let expected = format!("1 to {} bytes", super::MAX_NAME_BYTES);
+        return Err(wrong(&entry.key("dataset"), expected, entry.get("dataset")));
+    }
+    let first = match entry.get("first") {
+        Json::Null => None,
+        _ => Some(entry.count("first")?),
+    };
+    if first.is_some_and(|first| {
+        first.checked_add(header.samples).is_none_or(|end| end > i64::MAX as u64)
+    }) {
+        return Err(FormatError::Overflow { place: entry.key("first") });
+    }
+    let source = match entry.get("source") {
+        Json::Null => None,
+        _ => Some(entry.text("source")?.to_owned()),
+    };
+    let (number, last) = (entry.count("number")?, entry.flag("last")?);
+    Ok(Some(Shard { dataset, number, first, last, source }))
+}
+
+fn shard_to_json(shard: &Shard) -> Json {
+    let mut map = Map::new();
+    map.insert("dataset".into(), json!(shard.dataset));
+    map.insert("number".into(), json!(shard.number));
+    if let Some(first) = shard.first {
+        map.insert("first".into(), json!(first));
+    }
+    if shard.last {
+        map.insert("last".into(), json!(true));
+    }
+    if let Some(source) = &shard.source {
+        map.insert("source".into(), json!(source));
+    }
+    map.into()
+}
+
+fn parse_base(root: &Object<'_>, header: &Header) -> Result<Option<Fingerprint>, FormatError> {
+    let value = root.get("base");
+    if value.is_null() {
+        return Ok(None);
+    }
+    let entry = Object::new(value, "directory.base".to_owned())?;
+    let crc = |key: &str| {
+        u32::try_from(entry.count(key)?)
+            .map_err(|_| wrong(&entry.key(key), "an unsigned 32-bit integer", entry.get(key)))
+    };
+    let base = Fingerprint {
+        file_bytes: entry.count("file_bytes")?,
+        samples: entry.count("samples")?,
+        directory_crc: crc("directory_crc")?,
+        checksums_crc: crc("checksums_crc")?,
+    };
+    if base.samples != header.samples {
+        let expected = format!("{}, the samples of this file", header.samples);
+        return Err(wrong(&entry.key("samples"), expected, entry.get("samples")));
+    }
+    Ok(Some(base))
 }
 
 fn parse_sections(root: &Object<'_>) -> Result<Vec<Section>, FormatError> {

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod belonging;
 pub(crate) mod directory;
 mod dtype;
 pub(crate) mod header;
@@ -13,6 +14,7 @@ pub(crate) mod offsets;
 mod schema;
 mod value;
 
+pub use belonging::{Fingerprint, Shard};
 pub use dtype::{DType, UnknownDType};
 pub use offsets::{OffsetWidth, Offsets};
 pub use schema::{Attribute, Dim, Increment, Schema, SchemaBuilder};

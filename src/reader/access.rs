@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use super::parts::Part;
 use super::plan::{AxisPlan, Plans, TablePlan};
 use super::subset::Rows;
 use super::{Dataset, Inner};
@@ -12,7 +13,7 @@ use crate::format::offsets::checked_range;
 pub(crate) use crate::storage::{DiskUse, disk_use};
 
 impl Inner {
-    /// All bytes of the file, where they are addressable.
+    /// All bytes of the storage, where they are addressable.
     #[inline]
     pub(crate) fn bytes(&self) -> Option<&[u8]> {
         self.storage.as_slice()
@@ -33,7 +34,7 @@ impl Inner {
         self.storage.backing() != crate::storage::Backing::Resident
     }
 
-    /// Has the kernel begin to read these ranges, in file order; leaves the list empty.
+    /// Has the kernel begin to read these ranges, in order of position; leaves the list empty.
     pub(crate) fn ask(&self, ranges: &mut Vec<Range<u64>>) {
         super::prefetch::ask(self, ranges);
     }
@@ -41,6 +42,23 @@ impl Inner {
     /// Gives the mapped pages within these ranges back.
     pub(crate) fn release(&self, ranges: &[Range<u64>]) {
         self.storage.release(ranges);
+    }
+}
+
+/// Lengths along an axis.
+struct Lengths<'a> {
+    axis: &'a str,
+    list: Vec<u32>,
+}
+
+impl Lengths<'_> {
+    fn push(&mut self, length: u64) -> Result<()> {
+        let length = u32::try_from(length).map_err(|_| Error::Unsupported {
+            what: format!("lengths along axis {:?}", self.axis).into(),
+            problem: format!("one is {length}, which 32 bits do not hold").into(),
+        })?;
+        self.list.push(length);
+        Ok(())
     }
 }
 
@@ -52,38 +70,56 @@ impl Dataset {
     /// [`Error::Format`] if the table breaks a rule.
     pub fn axis_lengths(&self, axis: &str) -> Result<Vec<u32>> {
         let index = self.inner.axis_index(axis)?;
-        let short = |length: u64| {
-            u32::try_from(length).map_err(|_| Error::Unsupported {
-                what: format!("lengths along axis {axis:?}").into(),
-                problem: format!("one is {length}, which 32 bits do not hold").into(),
-            })
+        let too_many = || Error::Unsupported {
+            what: format!("lengths along axis {axis:?}").into(),
+            problem: "there are more samples than this host can address".into(),
         };
-        let table = match &self.inner.plans.axes[index] {
+        let mut lengths = Lengths { axis, list: Vec::new() };
+        let samples = usize::try_from(self.len()).map_err(|_| too_many())?;
+        lengths.list.try_reserve(samples).map_err(|_| too_many())?;
+        for part in self.inner.parts.iter() {
+            if let AxisPlan::Table(table) = &part.plans.axes[index] {
+                self.check_bytes(&table.entries(0, part.samples))?;
+            }
+        }
+        match &self.rows {
+            Rows::Range(rows) => {
+                for part in self.inner.parts.iter() {
+                    let start = rows.start.max(part.first) - part.first;
+                    let end = rows.end.min(part.first + part.samples).saturating_sub(part.first);
+                    if start < end {
+                        self.lengths_of(part, start..end, index, &mut lengths)?;
+                    }
+                }
+            }
+            Rows::Indices(rows) => {
+                for &row in rows.iter() {
+                    let (part, row) = self.inner.parts.find(row);
+                    let range = part.plans.axis_range(&self.inner.storage, index, row)?;
+                    lengths.push(range.end - range.start)?;
+                }
+            }
+        }
+        Ok(lengths.list)
+    }
+
+    /// Those of samples `rows` of one part.
+    fn lengths_of(
+        &self,
+        part: &Part,
+        rows: Range<u64>,
+        axis: usize,
+        lengths: &mut Lengths<'_>,
+    ) -> Result<()> {
+        /// Entries that are read together.
+        const TOGETHER: u64 = 1 << 16;
+        let table = match &part.plans.axes[axis] {
             AxisPlan::Constant(length) => {
-                let samples = usize::try_from(self.len()).map_err(|_| Error::Unsupported {
-                    what: format!("lengths along axis {axis:?}").into(),
-                    problem: "there are more samples than this host can address".into(),
-                })?;
-                return Ok(vec![short(*length)?; samples]);
+                return rows.into_iter().try_for_each(|_| lengths.push(*length));
             }
             AxisPlan::Table(table) => table,
         };
-        self.check_bytes(&table.entries(0, self.inner.header.samples))?;
-        let Rows::Range(rows) = &self.rows else {
-            return (0..self.len())
-                .map(|row| {
-                    let range = self.inner.plans.axis_range(
-                        &self.inner.storage,
-                        index,
-                        self.file_index(row)?,
-                    )?;
-                    short(range.end - range.start)
-                })
-                .collect();
-        };
-        /// Entries that are read together.
-        const TOGETHER: u64 = 1 << 16;
-        let mut lengths = Vec::new();
+        let storage = &self.inner.storage;
         let mut entries = Vec::new();
         let mut first = rows.start;
         while first < rows.end {
@@ -91,19 +127,19 @@ impl Dataset {
             let range = table.entries(first, last);
             // At most 65,537 entries of 8 bytes.
             entries.resize((range.end - range.start) as usize, 0);
-            self.inner.storage.read_exact_at(range.start, &mut entries)?;
+            storage.read_exact_at(range.start, &mut entries)?;
             for row in first..last {
                 let at = (row - first) as usize;
                 let (start, end) =
                     (table.width.get(&entries, at), table.width.get(&entries, at + 1));
-                let range =
-                    checked_range(&|| format!("axis {axis:?}"), row, start, end, table.total)
-                        .map_err(|fault| fault.at(self.path()))?;
-                lengths.push(short(range.end - range.start)?);
+                let name = || format!("axis {:?}", lengths.axis);
+                let range = checked_range(&name, row, start, end, table.total)
+                    .map_err(|fault| fault.at(storage.path_at(table.at)))?;
+                lengths.push(range.end - range.start)?;
             }
             first = last;
         }
-        Ok(lengths)
+        Ok(())
     }
 
     /// The length of sample `index` of the view along an axis: two offsets are read and no value.
@@ -111,9 +147,9 @@ impl Dataset {
     /// # Errors
     /// [`Error::IndexOutOfRange`]; [`Error::UnknownName`]; [`Error::Io`]; [`Error::Format`] if the two break a rule.
     pub fn axis_len(&self, index: u64, axis: &str) -> Result<u64> {
-        let row = self.file_index(index)?;
+        let (part, row) = self.inner.parts.find(self.file_index(index)?);
         let axis = self.inner.axis_index(axis)?;
-        let range = self.inner.plans.axis_range(&self.inner.storage, axis, row)?;
+        let range = part.plans.axis_range(&self.inner.storage, axis, row)?;
         Ok(range.end - range.start)
     }
 

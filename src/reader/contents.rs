@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::Inner;
+use super::parts::FileView;
 use super::plan::{AttributePlan, AxisPlan, Plans, Start, TablePlan, fetch};
 use super::sample::{SampleBuf, check_bools};
 use crate::error::{Error, FormatError, Result};
@@ -11,39 +11,43 @@ use crate::format::offsets::TableCheck;
 use crate::format::{BLOCK_SIZE, DType};
 
 /// Checks every section that is not `harmed`; appends what is wrong to `problems`.
-pub(super) fn check(inner: &Inner, harmed: &[bool], problems: &mut Vec<FormatError>) -> Result<()> {
-    let directory = &inner.directory;
+pub(super) fn check(
+    file: &FileView<'_>,
+    harmed: &[bool],
+    problems: &mut Vec<FormatError>,
+) -> Result<()> {
+    let directory = &file.directory;
     // Values are looked for through the tables, which must be right first.
     let mut tables_are_right = true;
-    for (axis, plan) in directory.axes.iter().zip(&inner.plans.axes) {
+    for (axis, plan) in directory.axes.iter().zip(&file.plans.axes) {
         if let (AxisLengths::Table(table), AxisPlan::Table(plan)) = (axis.lengths, plan) {
             let before = problems.len();
             if !harmed[table.section] {
-                check_table(inner, table, plan, format!("axis {:?}", axis.name), problems)?;
+                check_table(file, table, plan, format!("axis {:?}", axis.name), problems)?;
             }
             tables_are_right &= !harmed[table.section] && problems.len() == before;
         }
     }
-    for (entry, plan) in directory.attributes.iter().zip(&inner.plans.attributes) {
+    for (entry, plan) in directory.attributes.iter().zip(&file.plans.attributes) {
         let before = problems.len();
-        check_attribute_tables(inner, entry, plan, harmed, problems)?;
+        check_attribute_tables(file, entry, plan, harmed, problems)?;
         let sound = tables_are_right && problems.len() == before;
-        check_unused_bits(inner, entry, plan, harmed, problems)?;
-        check_values(inner, entry, plan, harmed, sound, problems)?;
+        check_unused_bits(file, entry, plan, harmed, problems)?;
+        check_values(file, entry, plan, harmed, sound, problems)?;
     }
     Ok(())
 }
 
 fn check_table(
-    inner: &Inner,
+    file: &FileView<'_>,
     table: Table,
     plan: &TablePlan,
     name: String,
     problems: &mut Vec<FormatError>,
 ) -> Result<()> {
     let mut check = TableCheck::new(name, plan.total);
-    let section = inner.directory.sections[table.section];
-    let outcome = for_chunks(inner, &section, |_, chunk| {
+    let section = file.directory.sections[table.section];
+    let outcome = for_chunks(file, &section, |_, chunk| {
         (0..chunk.len() / plan.width.size())
             .try_for_each(|at| check.push(plan.width.get(chunk, at)))
     })?;
@@ -54,14 +58,14 @@ fn check_table(
 }
 
 fn check_attribute_tables(
-    inner: &Inner,
+    file: &FileView<'_>,
     entry: &AttributeEntry,
     plan: &AttributePlan,
     harmed: &[bool],
     problems: &mut Vec<FormatError>,
 ) -> Result<()> {
     let table_plan = |table: Table, total: u64| TablePlan {
-        at: inner.directory.sections[table.section].offset,
+        at: file.directory.sections[table.section].offset,
         width: table.width,
         total,
     };
@@ -73,14 +77,14 @@ fn check_attribute_tables(
             && !harmed[table.section]
         {
             let name = format!("attribute {:?}, {kind}", plan.name);
-            check_table(inner, table, &table_plan(table, total), name, problems)?;
+            check_table(file, table, &table_plan(table, total), name, problems)?;
         }
     }
     Ok(())
 }
 
 fn check_unused_bits(
-    inner: &Inner,
+    file: &FileView<'_>,
     entry: &AttributeEntry,
     plan: &AttributePlan,
     harmed: &[bool],
@@ -88,15 +92,15 @@ fn check_unused_bits(
 ) -> Result<()> {
     if let Some(validity) = entry.validity
         && !harmed[validity]
-        && !inner.header.samples.is_multiple_of(8)
+        && !file.header.samples.is_multiple_of(8)
     {
-        let section = inner.directory.sections[validity];
+        let section = file.directory.sections[validity];
         let mut last = [0];
-        inner.storage.read_exact_at(section.end() - 1, &mut last)?;
-        if last[0] >> (inner.header.samples % 8) != 0 {
+        file.storage.read_exact_at(section.end() - 1, &mut last)?;
+        if last[0] >> (file.header.samples % 8) != 0 {
             problems.push(FormatError::Padding {
                 what: format!("the unused bits of the validity of attribute {:?}", plan.name),
-                offset: section.end() - 1,
+                offset: section.end() - 1 - file.start,
                 found: last[0],
             });
         }
@@ -105,7 +109,7 @@ fn check_unused_bits(
 }
 
 fn check_values(
-    inner: &Inner,
+    file: &FileView<'_>,
     entry: &AttributeEntry,
     plan: &AttributePlan,
     harmed: &[bool],
@@ -115,9 +119,9 @@ fn check_values(
     if harmed[entry.data] {
         return Ok(());
     }
-    let section = inner.directory.sections[entry.data];
+    let section = file.directory.sections[entry.data];
     if plan.dtype == DType::Bool {
-        let outcome = for_chunks(inner, &section, |at, chunk| {
+        let outcome = for_chunks(file, &section, |at, chunk| {
             check_bools(&plan.name, chunk).map_err(|fault| match fault {
                 FormatError::Bool { attribute, element, found } => {
                     FormatError::Bool { attribute, element: element + at, found }
@@ -136,28 +140,26 @@ fn check_values(
         if used.chain(entry.validity).any(|section| harmed[section]) {
             return Ok(());
         }
-        problems.extend(check_samples(inner, plan)?);
+        problems.extend(check_samples(file, plan)?);
     }
     Ok(())
 }
 
 /// The first fault that reading every sample of one attribute meets.
-fn check_samples(inner: &Inner, plan: &AttributePlan) -> Result<Option<FormatError>> {
-    let attribute = inner
-        .attribute_index(&plan.name, &(0..inner.plans.attributes.len()).collect::<Vec<_>>())?;
-    let attributes = [attribute];
+fn check_samples(file: &FileView<'_>, plan: &AttributePlan) -> Result<Option<FormatError>> {
+    let named = |other: &AttributePlan| other.name == plan.name;
+    let Some(attribute) = file.plans.attributes.iter().position(named) else { return Ok(None) };
+    let (storage, plans) = (file.storage, &file.plans);
     let mut buffer = SampleBuf::new();
-    for index in 0..inner.header.samples {
-        let read = if plan.is_absent(&inner.storage, index)? {
-            check_absent(inner, plan, index)
+    for index in 0..file.header.samples {
+        let read = if plan.is_absent(file.storage, index)? {
+            check_absent(file, plan, index)
         } else if plan.strings.is_some() {
-            buffer.fill(inner, index, &attributes).and_then(|()| {
-                super::Sample::buffered(inner, index, &attributes, &buffer)
-                    .find(&plan.name)
-                    .map(drop)
-            })
+            buffer
+                .fill(storage, plans, index, &[attribute])
+                .and_then(|()| buffer.value(storage, plans, attribute).map(drop))
         } else {
-            inner.plans.locate(&inner.storage, plan, index).map(drop)
+            plans.locate(storage, plan, index).map(drop)
         };
         match read {
             Ok(()) => {}
@@ -169,7 +171,7 @@ fn check_samples(inner: &Inner, plan: &AttributePlan) -> Result<Option<FormatErr
 }
 
 /// A sample that lacks the attribute has no elements of its own and no bytes of strings.
-fn check_absent(inner: &Inner, plan: &AttributePlan, index: u64) -> Result<()> {
+fn check_absent(file: &FileView<'_>, plan: &AttributePlan, index: u64) -> Result<()> {
     let empty = |kind: &str, start: u64, end: u64| {
         if start == end {
             return Ok(());
@@ -180,21 +182,21 @@ fn check_absent(inner: &Inner, plan: &AttributePlan, index: u64) -> Result<()> {
             expected: format!("{start}, because sample {index} lacks the attribute"),
             found: end,
         };
-        Err(fault.at(inner.storage.path()))
+        Err(fault.at(file.path()))
     };
     if let Start::Own(table) = &plan.start {
-        let range = Plans::pair(&inner.storage, table, index, &|| "offsets".to_owned())?;
+        let range = Plans::pair(file.storage, table, index, &|| "offsets".to_owned())?;
         empty("offsets", range.start, range.end)?;
     }
     if let Some(strings) = &plan.strings {
-        let range = Plans::pair(&inner.storage, &strings.bytes, index, &|| "bytes".to_owned())?;
+        let range = Plans::pair(file.storage, &strings.bytes, index, &|| "bytes".to_owned())?;
         empty("bytes", range.start, range.end)?;
         if let (Some((at, width)), Start::Fixed) = (strings.ends, plan.start) {
             let size = width.size() as u64;
             for element in index * plan.fixed..(index + 1) * plan.fixed {
                 let mut entry = [0; 8];
                 let entry = &mut entry[..width.size()];
-                fetch(&inner.storage, at + element * size, entry)?;
+                fetch(file.storage, at + element * size, entry)?;
                 empty("ends", range.start, width.get(entry, 0))?;
             }
         }
@@ -204,7 +206,7 @@ fn check_absent(inner: &Inner, plan: &AttributePlan, index: u64) -> Result<()> {
 
 /// Calls `each` with the section's bytes, a block at a time, until it finds a fault.
 fn for_chunks(
-    inner: &Inner,
+    file: &FileView<'_>,
     section: &Section,
     mut each: impl FnMut(u64, &[u8]) -> Result<(), FormatError>,
 ) -> Result<Result<(), FormatError>> {
@@ -212,7 +214,7 @@ fn for_chunks(
     let mut at = 0;
     while at < section.length {
         let size = (section.length - at).min(BLOCK_SIZE) as usize;
-        inner.storage.read_exact_at(section.offset + at, &mut buffer[..size])?;
+        file.storage.read_exact_at(section.offset + at, &mut buffer[..size])?;
         if let Err(fault) = each(at, &buffer[..size]) {
             return Ok(Err(fault));
         }

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::Inner;
+use super::parts::FileView;
 use super::plan::{AttributePlan, AxisPlan, PlanDim, Start, TablePlan};
 
 /// What a section is to an attribute.
@@ -22,14 +22,14 @@ enum Role {
 }
 
 pub(super) struct Harm<'a> {
-    inner: &'a Inner,
+    file: &'a FileView<'a>,
     /// For each section, the attributes that use it, and how.
     uses: Vec<Vec<(usize, Role)>>,
 }
 
 impl<'a> Harm<'a> {
-    pub(super) fn new(inner: &'a Inner) -> Self {
-        let directory = &inner.directory;
+    pub(super) fn new(file: &'a FileView<'a>) -> Self {
+        let directory = file.directory;
         let mut uses = vec![Vec::new(); directory.sections.len()];
         for (index, entry) in directory.attributes.iter().enumerate() {
             uses[entry.data].push((index, Role::Data));
@@ -42,7 +42,7 @@ impl<'a> Harm<'a> {
             if let Some(validity) = entry.validity {
                 uses[validity].push((index, Role::Validity));
             }
-            for dim in inner.plans.attributes[index].dims() {
+            for dim in file.plans.attributes[index].dims() {
                 if let PlanDim::Axis(axis) = dim
                     && let crate::format::directory::AxisLengths::Table(table) =
                         directory.axes[*axis].lengths
@@ -51,7 +51,7 @@ impl<'a> Harm<'a> {
                 }
             }
         }
-        Harm { inner, uses }
+        Harm { file, uses }
     }
 
     /// Attributes and samples that bytes `bytes` of section `section` belong to. A table of an axis without attributes
@@ -60,11 +60,11 @@ impl<'a> Harm<'a> {
         let mut names = BTreeSet::new();
         let mut ranges = Vec::new();
         for &(attribute, role) in &self.uses[section] {
-            let plan = &self.inner.plans.attributes[attribute];
+            let plan = &self.file.plans.attributes[attribute];
             names.insert(plan.name.to_string());
             ranges.push(self.samples(plan, role, &bytes));
         }
-        for axis in &self.inner.directory.axes {
+        for axis in &self.file.directory.axes {
             if let crate::format::directory::AxisLengths::Table(table) = axis.lengths
                 && table.section == section
             {
@@ -75,7 +75,7 @@ impl<'a> Harm<'a> {
     }
 
     fn samples(&self, plan: &AttributePlan, role: Role, bytes: &Range<u64>) -> Range<u64> {
-        let samples = self.inner.header.samples;
+        let samples = self.file.header.samples;
         match role {
             Role::Table(width) => self.table_samples(width, bytes),
             Role::Validity => bytes.start * 8..samples.min(bytes.end * 8),
@@ -97,11 +97,11 @@ impl<'a> Harm<'a> {
 
     fn table_samples(&self, width: u64, bytes: &Range<u64>) -> Range<u64> {
         let (first, last) = (bytes.start / width, bytes.end.div_ceil(width));
-        first.saturating_sub(1)..last.min(self.inner.header.samples)
+        first.saturating_sub(1)..last.min(self.file.header.samples)
     }
 
     fn element_samples(&self, plan: &AttributePlan, elements: &Range<u64>) -> Range<u64> {
-        let samples = self.inner.header.samples;
+        let samples = self.file.header.samples;
         let of_size = |size: u64| match size {
             0 => 0..0,
             size => (elements.start / size).min(samples)..elements.end.div_ceil(size).min(samples),
@@ -109,7 +109,7 @@ impl<'a> Harm<'a> {
         match &plan.start {
             Start::Fixed => of_size(plan.fixed),
             Start::Own(table) => self.search(table, 1, elements),
-            Start::Axis(axis) => match &self.inner.plans.axes[*axis] {
+            Start::Axis(axis) => match &self.file.plans.axes[*axis] {
                 AxisPlan::Constant(length) => of_size(length * plan.fixed),
                 AxisPlan::Table(table) => self.search(table, plan.fixed, elements),
             },
@@ -118,12 +118,12 @@ impl<'a> Harm<'a> {
 
     /// Samples whose range, times `scale`, meets `wanted`. If the table cannot be read, all.
     fn search(&self, table: &TablePlan, scale: u64, wanted: &Range<u64>) -> Range<u64> {
-        let samples = self.inner.header.samples;
+        let samples = self.file.header.samples;
         let offset = |entry: u64| {
             let mut bytes = [0; 8];
             let width = table.width.size();
             let at = table.at + entry * width as u64;
-            let read = self.inner.storage.read_exact_at(at, &mut bytes[..width]);
+            let read = self.file.storage.read_exact_at(at, &mut bytes[..width]);
             read.ok().map(|()| table.width.get(&bytes, 0).saturating_mul(scale))
         };
         // First sample that ends behind the start; first sample that starts at or behind the end.

@@ -7,15 +7,43 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::parts::{FileView, Part};
 use super::verify::{entry, read_checksums};
 use super::{Dataset, Inner};
 use crate::error::{FormatError, Result};
 use crate::format::BLOCK_SIZE;
+use crate::storage::Storage;
 
-/// Which blocks were found whole. Shared by all clones and views.
+/// Which blocks of which files were found whole. Shared by all clones and views.
+#[derive(Debug)]
 pub(super) struct Lazy {
+    /// One a file.
+    files: Vec<LazyFile>,
+}
+
+impl Lazy {
+    /// `damaged`: a table that is damaged is taken nevertheless, and makes blocks seem damaged that are not.
+    fn new(inner: &Inner, damaged: bool) -> Result<Self> {
+        let files = (0..inner.files.len()).map(|file| LazyFile::new(&inner.file(file), damaged));
+        Ok(Lazy { files: files.collect::<Result<_>>()? })
+    }
+
+    /// Checks what of these bytes has not been checked; they lie in one section.
+    #[inline]
+    fn check(&self, storage: &Storage, bytes: &Range<u64>) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let file = storage.file_at(bytes.start);
+        self.files[file].check(storage, bytes)
+    }
+}
+
+struct LazyFile {
     /// The file's table of checksums, whole.
     table: Vec<u8>,
+    /// Position of its first byte.
+    start: u64,
     /// Sections that have bytes, in file order.
     sections: Vec<Place>,
     /// One bit a block. A bit is set when its block was found whole, and guards no other memory, so no order is asked for.
@@ -29,15 +57,14 @@ struct Place {
     first: u64,
 }
 
-impl Lazy {
-    /// `damaged`: a table that is damaged is taken nevertheless, and makes blocks seem damaged that are not.
-    fn new(inner: &Inner, damaged: bool) -> Result<Self> {
+impl LazyFile {
+    fn new(file: &FileView<'_>, damaged: bool) -> Result<Self> {
         let mut problems = Vec::new();
-        let table = read_checksums(inner, &mut problems)?;
+        let table = read_checksums(file, &mut problems)?;
         if let (Some(fault), false) = (problems.into_iter().next(), damaged) {
-            return Err(fault.at(inner.storage.path()));
+            return Err(fault.at(file.path()));
         }
-        let directory = &inner.directory;
+        let directory = file.directory;
         let mut sections: Vec<Place> = directory
             .sections
             .iter()
@@ -54,15 +81,11 @@ impl Lazy {
         let mut whole = Vec::new();
         // The table, which is in memory, has four bytes a block.
         whole.resize_with(table.len().div_ceil(4 * 64), AtomicU64::default);
-        Ok(Lazy { table, sections, whole })
+        Ok(LazyFile { table, start: file.start, sections, whole })
     }
 
-    /// Checks what of these bytes has not been checked; they lie in one section.
     #[inline]
-    pub(super) fn check(&self, inner: &Inner, bytes: &Range<u64>) -> Result<()> {
-        if bytes.is_empty() {
-            return Ok(());
-        }
+    fn check(&self, storage: &Storage, bytes: &Range<u64>) -> Result<()> {
         let behind = self.sections.partition_point(|place| place.bytes.start <= bytes.start);
         let Some(place) = behind.checked_sub(1).map(|at| &self.sections[at]) else { return Ok(()) };
         let start = bytes.start - place.bytes.start;
@@ -71,7 +94,7 @@ impl Lazy {
             let bit = place.first + block;
             let word = &self.whole[(bit / 64) as usize];
             if word.load(Ordering::Relaxed) >> (bit % 64) & 1 == 0 {
-                self.check_block(inner, place, block)?;
+                self.check_block(storage, place, block)?;
                 word.fetch_or(1 << (bit % 64), Ordering::Relaxed);
             }
         }
@@ -80,27 +103,28 @@ impl Lazy {
 
     /// By position whatever the backing, as verifying is: a disk that fails below a map is an error and not a signal.
     #[cold]
-    fn check_block(&self, inner: &Inner, place: &Place, block: u64) -> Result<()> {
+    fn check_block(&self, storage: &Storage, place: &Place, block: u64) -> Result<()> {
         let start = place.bytes.start + block * BLOCK_SIZE;
         let end = place.bytes.end.min(start + BLOCK_SIZE);
         // At most 64 KiB.
         let mut buffer = vec![0; (end - start) as usize];
-        inner.storage.read_exact_at(start, &mut buffer)?;
+        storage.read_exact_at(start, &mut buffer)?;
         let (expected, found) = (entry(&self.table, place.first + block), crc32fast::hash(&buffer));
         if expected == found {
             return Ok(());
         }
-        let what = format!("block {block} of section {}, bytes {start}..{end},", place.index);
-        Err(FormatError::Checksum { what, expected, found }.at(inner.storage.path()))
+        let (from, to) = (start - self.start, end - self.start);
+        let what = format!("block {block} of section {}, bytes {from}..{to},", place.index);
+        Err(FormatError::Checksum { what, expected, found }.at(storage.path_at(start)))
     }
 }
 
-impl fmt::Debug for Lazy {
+impl fmt::Debug for LazyFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whole: u32 =
             self.whole.iter().map(|word| word.load(Ordering::Relaxed).count_ones()).sum();
         let blocks = self.table.len() / 4;
-        f.write_fmt(format_args!("Lazy({whole} of {blocks} blocks found whole)"))
+        f.write_fmt(format_args!("LazyFile({whole} of {blocks} blocks found whole)"))
     }
 }
 
@@ -154,15 +178,14 @@ impl Dataset {
     #[inline]
     pub(crate) fn check_bytes(&self, bytes: &Range<u64>) -> Result<()> {
         match &self.lazy {
-            Some(lazy) => lazy.check(&self.inner, bytes),
+            Some(lazy) => lazy.check(&self.inner.storage, bytes),
             None => Ok(()),
         }
     }
 
-    /// Before sample `index` of the file is looked at.
+    /// Before sample `index` of a part is looked at.
     #[cold]
-    pub(super) fn check_sample(&self, index: u64) -> Result<()> {
-        let inner = &*self.inner;
+    pub(super) fn check_sample(&self, part: &Part, index: u64) -> Result<()> {
         let mut outcome = Ok(());
         let mut check = |bytes: Range<u64>| {
             if outcome.is_ok() {
@@ -170,10 +193,11 @@ impl Dataset {
             }
         };
         // The tables first: they say where the values are.
-        inner.each_table_range(index, &self.attributes, &mut check);
+        part.plans.each_table_range(index, &self.attributes, &mut check);
         outcome?;
         let mut outcome = Ok(());
-        inner.each_value_range(index, &self.attributes, |bytes| {
+        let storage = &self.inner.storage;
+        part.plans.each_value_range(storage, index, &self.attributes, |bytes| {
             if outcome.is_ok() {
                 outcome = self.check_bytes(&bytes);
             }

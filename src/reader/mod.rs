@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 mod access;
+mod assemble;
 mod contents;
 mod harm;
 mod lazy;
@@ -16,32 +17,40 @@ mod lazy;
 )]
 mod map;
 mod open;
+mod options;
+mod parts;
 mod plan;
 mod prefetch;
 mod sample;
+mod sources;
 mod statistics;
 mod subset;
 mod verify;
 mod whole;
 
 use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 pub(crate) use access::{DiskUse, disk_use};
+use assemble::{Assembly, assemble};
 pub(crate) use harm::merge as merge_ranges;
-pub use open::Fingerprint;
-pub(crate) use plan::{AxisPlan, PlanDim, Plans, Start, TablePlan};
+use options::Missing;
+pub use options::OpenOptions;
+pub(crate) use parts::Part;
+use parts::{FileView, OpenFile, Parts};
+pub(crate) use plan::{AxisPlan, PlanDim, Plans, Start};
 pub use sample::{Sample, SampleBuf};
+pub(crate) use sources::files_in;
 pub use statistics::{AttributeStatistics, LengthStatistics, Statistics, ValueStatistics};
 use subset::Rows;
 pub use verify::{BadBlock, VerifyOptions, VerifyProgress, VerifyReport};
 pub use whole::{OwnedTensor, Place};
 
 use crate::error::{Error, Result};
-use crate::format::directory::Directory;
-use crate::format::header::Header;
-use crate::format::{Increment, Schema, VERSION_MAJOR, json};
+use crate::format::directory::Refused;
+use crate::format::{Fingerprint, Increment, Schema, Shard, VERSION_MAJOR, json};
 pub(crate) use crate::storage::Backing;
 use crate::storage::{Access, MemoryUse, Storage};
 
@@ -49,18 +58,27 @@ use crate::storage::{Access, MemoryUse, Storage};
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub storage: Storage,
-    pub header: Header,
-    pub directory: Directory,
-    pub plans: Plans,
+    /// One a file of the storage.
+    pub files: Vec<OpenFile>,
+    pub parts: Parts,
+    pub schema: Schema,
+    refused: Vec<Refused>,
+    /// As it was given: a file or a folder.
+    path: Box<Path>,
+    fingerprint: Fingerprint,
     /// All attributes that are not hidden.
     visible: Arc<[usize]>,
     metadata: String,
 }
 
-/// A file of samples, opened for reading.
+/// A file of samples, or several that are served as one, opened for reading.
 ///
 /// `Send` and `Sync`; a clone is cheap and shares everything. A dataset can be a view of some samples and some attributes
 /// of a file: [`select`](Self::select), [`range`](Self::range), [`mask`](Self::mask), [`project`](Self::project).
+///
+/// A folder of files is a dataset as well: its shards, one after the other, in the order of their numbers or, if they have
+/// none, of their names. [`OpenOptions`] opens files that lie elsewhere, and files that add attributes to the samples of
+/// others.
 ///
 /// | opened with | the file is | choose it |
 /// | --- | --- | --- |
@@ -99,9 +117,10 @@ impl Dataset {
     ///
     /// # Errors
     /// [`Error::Io`] if it cannot be read or does not fit into memory; [`Error::Format`] naming the rule that it breaks;
+    /// [`Error::Shards`] or [`Error::SchemasDiffer`] if the files of a folder are not the shards of one dataset;
     /// [`Error::BigEndianHost`].
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
-        Self::from_storage(Storage::load(path)?)
+        OpenOptions::new().load(path)
     }
 
     /// Opens a file positional: each access reads what it needs. Safe whatever happens to the file: one that is cut off
@@ -110,7 +129,7 @@ impl Dataset {
     /// # Errors
     /// As [`load`](Self::load).
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::from_storage(Storage::open(path)?)
+        OpenOptions::new().open(path)
     }
 
     /// Opens a file whose bytes are in memory; they are copied into aligned memory.
@@ -118,28 +137,32 @@ impl Dataset {
     /// # Errors
     /// As [`load`](Self::load); the path in errors is `<memory>`.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        Self::from_storage(Storage::from_bytes(bytes))
+        let storage = Storage::from_bytes(bytes);
+        let path = storage.path().into();
+        Self::from_storage(storage, path, Missing::Any)
     }
 
-    fn from_storage(storage: Storage) -> Result<Self> {
-        let inner = Arc::new(open::open(storage)?);
-        Ok(Self::of(inner))
+    fn from_storage(storage: Storage, path: Box<Path>, missing: Missing) -> Result<Self> {
+        let files = open::open(&storage)?;
+        Ok(Self::of(Arc::new(Inner::new(storage, files, path, missing)?)))
     }
 
     /// Opens a damaged file positional, as well as the copies of header and directory allow.
     pub(crate) fn open_damaged(path: impl AsRef<Path>) -> Result<Self> {
-        Ok(Self::of(Arc::new(open::open_damaged(Storage::open(path)?)?)))
+        let storage = Storage::open(&path)?;
+        let files = open::open_damaged(&storage)?;
+        Ok(Self::of(Arc::new(Inner::new(storage, files, path.as_ref().into(), Missing::Any)?)))
     }
 
     /// The view with the hidden attributes as well.
     pub(crate) fn with_hidden(mut self) -> Self {
-        self.attributes = (0..self.inner.plans.attributes.len()).collect();
+        self.attributes = (0..self.inner.schema.attributes().len()).collect();
         self
     }
 
     /// The view with those hidden attributes as well that its attributes are incremented by.
     pub(crate) fn with_needed_hidden(mut self) -> Self {
-        let schema = &self.inner.directory.schema;
+        let schema = &self.inner.schema;
         let named = |at: usize| match schema.attributes()[at].increment_rule() {
             Increment::Attribute(name) => {
                 schema.attributes().iter().position(|other| other.name() == name)
@@ -155,7 +178,7 @@ impl Dataset {
     }
 
     pub(crate) fn of(inner: Arc<Inner>) -> Self {
-        let (rows, attributes) = (Rows::all(inner.header.samples), inner.visible.clone());
+        let (rows, attributes) = (Rows::all(inner.parts.samples()), inner.visible.clone());
         Dataset { rows, attributes, inner, lazy: None }
     }
 
@@ -183,7 +206,7 @@ impl Dataset {
         self.len() == 0
     }
 
-    /// The index in the file of sample `index` of this view.
+    /// The index in the file, or in all files, of sample `index` of this view.
     ///
     /// # Errors
     /// [`Error::IndexOutOfRange`].
@@ -202,7 +225,7 @@ impl Dataset {
     /// [`Error::Format`] if the sample's offsets break a rule.
     #[inline]
     pub fn get(&self, index: u64) -> Result<Sample<'_>> {
-        let index = self.file_index(index)?;
+        let row = self.file_index(index)?;
         let Some(file) = self.inner.storage.as_slice() else {
             return Err(Error::NotBorrowable {
                 attribute: "*".into(),
@@ -210,13 +233,14 @@ impl Dataset {
                     .into(),
             });
         };
+        let (part, index) = self.inner.parts.find(row);
         if self.lazy.is_some() {
-            self.check_sample(index)?;
+            self.check_sample(part, index)?;
         }
         if self.inner.storage.backing() == Backing::Mapped {
-            self.touch(index)?;
+            self.touch(&part.plans, index)?;
         }
-        Ok(Sample::borrowed(&self.inner, index, &self.attributes, file))
+        Ok(Sample::borrowed(&self.inner, (part, index), &self.attributes, file))
     }
 
     /// Sample `index`, read into `buffer`: every backing, narrow attributes widened. Allocates nothing once the buffer
@@ -225,49 +249,62 @@ impl Dataset {
     /// # Errors
     /// [`Error::IndexOutOfRange`]; [`Error::Io`]; [`Error::Format`] if the sample's offsets break a rule.
     pub fn read<'b>(&'b self, index: u64, buffer: &'b mut SampleBuf) -> Result<Sample<'b>> {
-        let index = self.file_index(index)?;
+        let (part, index) = self.inner.parts.find(self.file_index(index)?);
         if self.lazy.is_some() {
-            self.check_sample(index)?;
+            self.check_sample(part, index)?;
         }
         if self.inner.storage.backing() == Backing::Mapped {
-            self.touch(index)?;
+            self.touch(&part.plans, index)?;
         }
-        buffer.fill(&self.inner, index, &self.attributes)?;
-        Ok(Sample::buffered(&self.inner, index, &self.attributes, buffer))
+        buffer.fill(&self.inner.storage, &part.plans, index, &self.attributes)?;
+        Ok(Sample::buffered(&self.inner, (part, index), &self.attributes, buffer))
     }
 
-    /// The schema of the file: all axes and attributes that can be read, hidden ones included.
+    /// The schema: all axes and attributes that can be read, hidden ones included. Of several files, how values are stored
+    /// is that of the first.
     pub fn schema(&self) -> &Schema {
-        &self.inner.directory.schema
+        &self.inner.schema
     }
 
     /// Names of the attributes of this view, in file order.
     pub fn attribute_names(&self) -> impl Iterator<Item = &str> {
-        self.attributes.iter().map(|&attribute| &*self.inner.plans.attributes[attribute].name)
+        self.attributes.iter().map(|&attribute| self.inner.schema.attributes()[attribute].name())
     }
 
     /// Attributes that this version cannot read, with the reason.
     pub fn refused_attributes(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.inner
-            .directory
-            .refused
-            .iter()
-            .map(|refused| (refused.name.as_str(), refused.reason.as_str()))
+        self.inner.refused.iter().map(|refused| (refused.name.as_str(), refused.reason.as_str()))
     }
 
-    /// The user metadata, a JSON object as text.
+    /// The user metadata, a JSON object as text. Of several files, the first one's.
     pub fn metadata(&self) -> &str {
         &self.inner.metadata
     }
 
-    /// The file.
+    /// The file, or the folder whose files these are.
     pub fn path(&self) -> &Path {
-        self.inner.storage.path()
+        &self.inner.path
     }
 
-    /// Length of the file in bytes.
+    /// The files, in the order of their samples; those that add attributes follow the one whose samples they are of.
+    pub fn files(&self) -> impl Iterator<Item = DatasetFile<'_>> {
+        self.inner.parts.iter().flat_map(|part| {
+            part.files.iter().map(|&file| {
+                let OpenFile { header, directory } = &self.inner.files[file];
+                DatasetFile {
+                    path: self.inner.storage.file_path(file),
+                    samples: part.first..part.first + part.samples,
+                    fingerprint: Fingerprint::of(header),
+                    shard: directory.shard.as_ref(),
+                    base: directory.base,
+                }
+            })
+        })
+    }
+
+    /// Length of the file in bytes, or of all files together.
     pub fn file_bytes(&self) -> u64 {
-        self.inner.storage.len()
+        self.inner.storage.file_bytes()
     }
 
     /// Where the bytes are served from.
@@ -277,33 +314,42 @@ impl Dataset {
 
     /// What tells this file from any other.
     pub fn fingerprint(&self) -> Fingerprint {
-        Fingerprint::of(&self.inner.header)
+        self.inner.fingerprint
     }
 
-    /// The version of the format that the file was written in, major and minor.
+    /// The version of the format that the file was written in, major and minor; of several files, the newest.
     pub fn format_version(&self) -> (u16, u16) {
-        (VERSION_MAJOR, self.inner.header.minor)
+        let minor = self.inner.files.iter().map(|file| file.header.minor).max();
+        (VERSION_MAJOR, minor.unwrap_or_default())
     }
 
-    /// What every section starts at a multiple of.
+    /// What every section starts at a multiple of; of several files, the least.
     pub fn alignment(&self) -> u64 {
-        self.inner.directory.alignment
+        let alignments = self.inner.files.iter().map(|file| file.directory.alignment);
+        alignments.min().unwrap_or_default()
     }
 
-    /// Bytes of the sections of an attribute: its arena, and tables and bitmaps of its own.
+    /// Bytes of the sections of an attribute, in all files: its arena, and tables and bitmaps of its own.
     ///
     /// # Errors
     /// [`Error::UnknownName`].
     pub fn attribute_bytes(&self, name: &str) -> Result<u64> {
-        let all: Vec<usize> = (0..self.inner.plans.attributes.len()).collect();
-        let entry = &self.inner.directory.attributes[self.inner.attribute_index(name, &all)?];
-        let tables = [entry.offsets, entry.bytes, entry.ends]
-            .into_iter()
-            .flatten()
-            .map(|table| table.section);
-        let sections: std::collections::BTreeSet<usize> =
-            tables.chain(entry.validity).chain([entry.data]).collect();
-        Ok(sections.into_iter().map(|section| self.inner.directory.sections[section].length).sum())
+        let all: Vec<usize> = (0..self.inner.schema.attributes().len()).collect();
+        self.inner.attribute_index(name, &all)?;
+        let bytes_in = |file: &OpenFile| {
+            let directory = &file.directory;
+            let entry = directory.attributes.iter().find(|entry| entry.attribute.name() == name)?;
+            let tables = [entry.offsets, entry.bytes, entry.ends]
+                .into_iter()
+                .flatten()
+                .map(|table| table.section);
+            let sections: std::collections::BTreeSet<usize> =
+                tables.chain(entry.validity).chain([entry.data]).collect();
+            Some(
+                sections.into_iter().map(|section| directory.sections[section].length).sum::<u64>(),
+            )
+        };
+        Ok(self.inner.files.iter().filter_map(bytes_in).sum())
     }
 
     /// The names of the axes whose lengths are the same in every sample as those of `axis`, itself included: they share a
@@ -312,9 +358,12 @@ impl Dataset {
     /// # Errors
     /// [`Error::UnknownName`].
     pub fn equal_axes(&self, axis: &str) -> Result<Vec<&str>> {
-        let lengths = self.inner.directory.axes[self.inner.axis_index(axis)?].lengths;
-        let axes = self.inner.directory.axes.iter();
-        Ok(axes.filter(|other| other.lengths == lengths).map(|other| other.name.as_str()).collect())
+        let axis = self.inner.axis_index(axis)?;
+        let equal = |other: usize| {
+            self.inner.parts.iter().all(|part| part.plans.axes[other] == part.plans.axes[axis])
+        };
+        let names = self.inner.schema.axes().iter().enumerate();
+        Ok(names.filter(|&(other, _)| equal(other)).map(|(_, name)| name.as_str()).collect())
     }
 
     /// Tells the kernel in which order samples are going to be read. A mapped dataset starts out as
@@ -328,28 +377,88 @@ impl Dataset {
         self.inner.storage.memory()
     }
 
-    /// Checks that the file still has the length it was opened with; one system call, none when resident.
+    /// Checks that every file still has the length it was opened with; one system call a file, none when resident.
     ///
     /// # Errors
     /// [`FormatError::Truncated`](crate::FormatError::Truncated) or
     /// [`FormatError::TrailingBytes`](crate::FormatError::TrailingBytes).
     pub fn check_length(&self) -> Result<()> {
-        match self.inner.storage.file_len_now()? {
-            Some(now) => {
-                open::check_length(&self.inner.header, now).map_err(|fault| fault.at(self.path()))
-            }
-            None => Ok(()),
+        (0..self.inner.files.len()).try_for_each(|file| self.inner.check_length(file))
+    }
+
+    /// As [`check_length`](Self::check_length), of the files that these samples of the view are in. Indices that do not exist
+    /// are passed by.
+    ///
+    /// # Errors
+    /// As [`check_length`](Self::check_length).
+    pub fn check_length_of(&self, indices: &[u64]) -> Result<()> {
+        let parts = &self.inner.parts;
+        if self.inner.files.len() == 1 {
+            return self.inner.check_length(0);
         }
+        let rows = indices.iter().filter_map(|&index| self.rows.get(index));
+        let mut touched: Vec<usize> = rows.map(|row| parts.index_of(row)).collect();
+        touched.sort_unstable();
+        touched.dedup();
+        let files = touched.iter().flat_map(|&part| parts[part].files.iter());
+        files.copied().try_for_each(|file| self.inner.check_length(file))
     }
 }
 
+/// One file of a dataset: [`Dataset::files`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DatasetFile<'a> {
+    /// Where it is.
+    pub path: &'a Path,
+    /// The samples of the dataset that it has, or has attributes of.
+    pub samples: Range<u64>,
+    /// What tells it from other files.
+    pub fingerprint: Fingerprint,
+    /// What it says about its place in the dataset, if anything.
+    pub shard: Option<&'a Shard>,
+    /// The file whose samples its attributes are of, if it says so.
+    pub base: Option<Fingerprint>,
+}
+
 impl Inner {
-    fn new(storage: Storage, header: Header, directory: Directory) -> Self {
-        let plans = Plans::new(&directory);
-        let visible =
-            (0..plans.attributes.len()).filter(|&at| !plans.attributes[at].hidden).collect();
-        let metadata = json::to_canonical(&directory.metadata.clone().into());
-        Inner { storage, header, directory, plans, visible, metadata }
+    fn new(
+        storage: Storage,
+        files: Vec<OpenFile>,
+        path: Box<Path>,
+        missing: Missing,
+    ) -> Result<Self> {
+        let Assembly { parts, schema, refused } = assemble(&storage, &files, missing)?;
+        let hidden = |&at: &usize| !schema.attributes()[at].is_hidden();
+        let visible = (0..schema.attributes().len()).filter(hidden).collect();
+        let first = &files[parts[0].files[0]];
+        let metadata = json::to_canonical(&first.directory.metadata.clone().into());
+        let in_order = parts.iter().flat_map(|part| part.files.iter());
+        let prints: Vec<Fingerprint> =
+            in_order.map(|&file| Fingerprint::of(&files[file].header)).collect();
+        let fingerprint = Fingerprint::of_all(&prints, parts.samples());
+        Ok(Inner { storage, files, parts, schema, refused, path, fingerprint, visible, metadata })
+    }
+
+    /// One file for itself.
+    fn file(&self, number: usize) -> FileView<'_> {
+        let OpenFile { header, directory } = &self.files[number];
+        FileView {
+            storage: &self.storage,
+            start: self.storage.positions(number).start,
+            header,
+            directory,
+            plans: Plans::new(directory),
+            number,
+        }
+    }
+
+    fn check_length(&self, file: usize) -> Result<()> {
+        match self.storage.file_len_now(file)? {
+            Some(now) => open::check_length(&self.files[file].header, now)
+                .map_err(|fault| fault.at(self.storage.file_path(file))),
+            None => Ok(()),
+        }
     }
 
     /// The index of an attribute that is one of `among`.
@@ -357,26 +466,26 @@ impl Inner {
         among
             .iter()
             .copied()
-            .find(|&at| &*self.plans.attributes[at].name == name)
+            .find(|&at| self.schema.attributes()[at].name() == name)
             .ok_or_else(|| self.unknown(name, among))
     }
 
     #[cold]
     fn unknown(&self, name: &str, among: &[usize]) -> Error {
-        if let Some(refused) = self.directory.refused.iter().find(|refused| refused.name == name) {
+        if let Some(refused) = self.refused.iter().find(|refused| refused.name == name) {
             return Error::AttributeRefused {
                 attribute: name.into(),
                 reason: refused.reason.as_str().into(),
             };
         }
-        let names: Vec<&str> = among.iter().map(|&at| &*self.plans.attributes[at].name).collect();
+        let names: Vec<&str> =
+            among.iter().map(|&at| self.schema.attributes()[at].name()).collect();
         unknown_name("attribute", name, &names)
     }
 
     fn axis_index(&self, name: &str) -> Result<usize> {
-        self.directory.schema.axis_index(name).ok_or_else(|| {
-            let names: Vec<&str> =
-                self.directory.schema.axes().iter().map(String::as_str).collect();
+        self.schema.axis_index(name).ok_or_else(|| {
+            let names: Vec<&str> = self.schema.axes().iter().map(String::as_str).collect();
             unknown_name("axis", name, &names)
         })
     }
@@ -395,7 +504,7 @@ impl fmt::Debug for Dataset {
             .field("backing", &self.backing())
             .field("samples", &self.len());
         for &at in &*self.attributes {
-            let attribute = &self.inner.directory.schema.attributes()[at];
+            let attribute = &self.inner.schema.attributes()[at];
             attributes.field(
                 attribute.name(),
                 &format_args!("{}{}", attribute.dtype(), attribute.pattern()),

@@ -1,4 +1,5 @@
-//! The directory, made ready for access: where each table and arena starts, and what a sample's shape is.
+//! Directories, made ready for access: where each table and arena starts, and what a sample's shape is. All places are
+//! positions in the storage.
 
 #![forbid(unsafe_code)]
 
@@ -11,9 +12,9 @@ use crate::format::{DType, Dim, MAX_RANK, OffsetWidth, Shape, product};
 use crate::storage::Storage;
 
 /// A table of offsets in the file, whose place and size were proved at open.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TablePlan {
-    /// Byte of the file at which it starts.
+    /// Position at which it starts.
     pub at: u64,
     pub width: OffsetWidth,
     /// What no entry may exceed.
@@ -28,7 +29,7 @@ impl TablePlan {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AxisPlan {
     Constant(u64),
     Table(TablePlan),
@@ -68,11 +69,10 @@ pub(crate) struct AttributePlan {
     /// Product of the fixed extents.
     pub fixed: u64,
     pub start: Start,
-    /// Byte of the file at which the arena starts, and its length.
+    /// The arena.
     pub data: Range<u64>,
     pub validity: Option<u64>,
     pub strings: Option<StringsPlan>,
-    pub hidden: bool,
 }
 
 impl AttributePlan {
@@ -96,11 +96,11 @@ pub(crate) struct Located {
     pub shape: Shape,
     /// Elements in the arena; for strings, strings.
     pub elements: Range<u64>,
-    /// Bytes of the file.
+    /// Positions.
     pub bytes: Range<u64>,
 }
 
-/// All plans of a file.
+/// All plans of a part's samples.
 #[derive(Debug)]
 pub(crate) struct Plans {
     pub axes: Vec<AxisPlan>,
@@ -160,11 +160,31 @@ impl Plans {
                             .ends
                             .map(|ends| (directory.sections[ends.section].offset, ends.width)),
                     }),
-                    hidden: attribute.is_hidden(),
                 }
             })
             .collect();
         Plans { axes, attributes }
+    }
+
+    /// Adds the attributes of another file of the same samples, whose axis `k` is this plan's axis `axes[k]`, or the next one
+    /// that is to come.
+    pub(crate) fn add(&mut self, other: Plans, axes: &[usize]) {
+        for (plan, &axis) in other.axes.iter().zip(axes) {
+            if axis == self.axes.len() {
+                self.axes.push(*plan);
+            }
+        }
+        for mut plan in other.attributes {
+            for dim in &mut plan.dims[..plan.rank] {
+                if let PlanDim::Axis(axis) = dim {
+                    *axis = axes[*axis];
+                }
+            }
+            if let Start::Axis(axis) = &mut plan.start {
+                *axis = axes[*axis];
+            }
+            self.attributes.push(plan);
+        }
     }
 
     /// The two offsets of sample `index`, checked.
@@ -191,7 +211,7 @@ impl Plans {
             }
         };
         checked_range(name, index, start, end, table.total)
-            .map_err(|fault| fault.at(storage.path()))
+            .map_err(|fault| fault.at(storage.path_at(table.at)))
     }
 
     /// The range of sample `index` along an axis.
@@ -246,7 +266,7 @@ impl Plans {
                         expected: format!("{} plus the elements of shape {shape}", own.start),
                         found: own.end,
                     }
-                    .at(storage.path()));
+                    .at(storage.path_at(table.at)));
                 }
                 own
             }
@@ -270,7 +290,7 @@ impl Plans {
     }
 }
 
-/// Copies bytes of the file: from memory where they are addressable, by a read elsewhere.
+/// Copies bytes: from memory where they are addressable, by a read elsewhere.
 #[inline]
 pub(crate) fn fetch(storage: &Storage, at: u64, buffer: &mut [u8]) -> Result<()> {
     match storage.as_slice() {
@@ -286,5 +306,5 @@ pub(crate) fn fetch(storage: &Storage, at: u64, buffer: &mut [u8]) -> Result<()>
 #[cold]
 pub(crate) fn too_large(storage: &Storage, plan: &AttributePlan) -> Error {
     FormatError::Overflow { place: format!("attribute {:?} on this host", plan.name) }
-        .at(storage.path())
+        .at(storage.path_at(plan.data.start))
 }

@@ -4,9 +4,10 @@
 
 use std::ops::Range;
 
-use super::plan::{AttributePlan, AxisPlan, Located, Start};
+use super::plan::{AttributePlan, AxisPlan, Located, Plans, Start};
 use super::{Dataset, Inner};
 use crate::error::Result;
+use crate::storage::Storage;
 
 /// Ranges gathered on the stack before they are handed on together.
 const TOGETHER: usize = 16;
@@ -44,7 +45,7 @@ impl<F: FnMut(&[Range<u64>])> Ranges<F> {
     }
 }
 
-impl Inner {
+impl Plans {
     /// The entries of tables and bitmaps that locating sample `index` reads.
     #[inline]
     pub(super) fn each_table_range(
@@ -53,13 +54,13 @@ impl Inner {
         attributes: &[usize],
         mut each: impl FnMut(Range<u64>),
     ) {
-        for axis in &self.plans.axes {
+        for axis in &self.axes {
             if let AxisPlan::Table(table) = axis {
                 each(table.entries(index, index + 1));
             }
         }
         for &attribute in attributes {
-            let plan = &self.plans.attributes[attribute];
+            let plan = &self.attributes[attribute];
             if let Start::Own(table) = &plan.start {
                 each(table.entries(index, index + 1));
             }
@@ -76,13 +77,14 @@ impl Inner {
     #[inline]
     pub(super) fn each_value_range(
         &self,
+        storage: &Storage,
         index: u64,
         attributes: &[usize],
         mut each: impl FnMut(Range<u64>),
     ) -> Result<()> {
         for &attribute in attributes {
-            let plan = &self.plans.attributes[attribute];
-            if let Some(located) = self.plans.locate(&self.storage, plan, index)? {
+            let plan = &self.attributes[attribute];
+            if let Some(located) = self.locate(storage, plan, index)? {
                 if let Some(ends) = ends_range(plan, &located) {
                     each(ends);
                 }
@@ -100,15 +102,15 @@ fn ends_range(plan: &AttributePlan, located: &Located) -> Option<Range<u64>> {
 }
 
 impl Dataset {
-    /// Before sample `index` of the file is read through the map: has the kernel bring in what was never touched, first
+    /// Before sample `index` of a part is read through the map: has the kernel bring in what was never touched, first
     /// the entries of the tables, then all values together.
     #[inline]
-    pub(super) fn touch(&self, index: u64) -> Result<()> {
-        let inner = &*self.inner;
-        let mut ranges = Ranges::new(|ranges: &[Range<u64>]| inner.storage.touch(ranges));
-        inner.each_table_range(index, &self.attributes, |range| ranges.push(range));
+    pub(super) fn touch(&self, plans: &Plans, index: u64) -> Result<()> {
+        let storage = &self.inner.storage;
+        let mut ranges = Ranges::new(|ranges: &[Range<u64>]| storage.touch(ranges));
+        plans.each_table_range(index, &self.attributes, |range| ranges.push(range));
         ranges.flush();
-        inner.each_value_range(index, &self.attributes, |range| ranges.push(range))?;
+        plans.each_value_range(storage, index, &self.attributes, |range| ranges.push(range))?;
         ranges.flush();
         Ok(())
     }
@@ -123,13 +125,13 @@ impl Dataset {
         let inner = &*self.inner;
         let mut ranges = Vec::new();
         for &index in indices {
-            inner.each_table_range(self.file_index(index)?, &self.attributes, |range| {
-                ranges.push(range)
-            });
+            let (part, row) = inner.parts.find(self.file_index(index)?);
+            part.plans.each_table_range(row, &self.attributes, |range| ranges.push(range));
         }
         ask(inner, &mut ranges);
         for &index in indices {
-            inner.each_value_range(self.file_index(index)?, &self.attributes, |range| {
+            let (part, row) = inner.parts.find(self.file_index(index)?);
+            part.plans.each_value_range(&inner.storage, row, &self.attributes, |range| {
                 ranges.push(range)
             })?;
         }
@@ -138,7 +140,7 @@ impl Dataset {
     }
 }
 
-/// Hands the ranges on in file order, in which the kernel and the disk serve them best.
+/// Hands the ranges on in order of position, in which the kernel and the disk serve them best.
 pub(super) fn ask(inner: &Inner, ranges: &mut Vec<Range<u64>>) {
     ranges.retain(|range| !range.is_empty());
     ranges.sort_unstable_by_key(|range| range.start);

@@ -6,10 +6,12 @@ use std::fmt;
 use std::ops::Range;
 
 use super::Inner;
-use super::plan::{AttributePlan, Located, StringsPlan, fetch, too_large};
+use super::parts::Part;
+use super::plan::{AttributePlan, Located, Plans, StringsPlan, fetch, too_large};
 use crate::aligned::{ALIGNMENT, AlignedBytes};
 use crate::error::{Error, FormatError, Result};
 use crate::format::{DType, Element, Shape, StringsView, TensorView, Value, check_utf8, narrow};
+use crate::storage::Storage;
 
 /// Memory for one sample, filled by [`Dataset::read`](crate::Dataset::read). Keep it and pass it again: once it has grown
 /// to the largest sample, reading allocates nothing.
@@ -52,15 +54,22 @@ impl SampleBuf {
         start..start + length
     }
 
-    pub(super) fn fill(&mut self, inner: &Inner, index: u64, attributes: &[usize]) -> Result<()> {
+    /// Reads sample `index` of the samples that the plans are of.
+    pub(super) fn fill(
+        &mut self,
+        storage: &Storage,
+        plans: &Plans,
+        index: u64,
+        attributes: &[usize],
+    ) -> Result<()> {
         self.entries.clear();
-        self.entries.resize(inner.plans.attributes.len(), Entry::Left);
+        self.entries.resize(plans.attributes.len(), Entry::Left);
         let mut end = 0;
         for &attribute in attributes {
-            let plan = &inner.plans.attributes[attribute];
-            self.entries[attribute] = match inner.plans.locate(&inner.storage, plan, index)? {
+            let plan = &plans.attributes[attribute];
+            self.entries[attribute] = match plans.locate(storage, plan, index)? {
                 None => Entry::Absent,
-                Some(located) => self.fill_one(inner, plan, located, &mut end)?,
+                Some(located) => self.fill_one(storage, plan, located, &mut end)?,
             };
         }
         Ok(())
@@ -68,26 +77,22 @@ impl SampleBuf {
 
     fn fill_one(
         &mut self,
-        inner: &Inner,
+        storage: &Storage,
         plan: &AttributePlan,
         located: Located,
         end: &mut usize,
     ) -> Result<Entry> {
         let size = |range: &Range<u64>| {
-            usize::try_from(range.end - range.start).map_err(|_| too_large(&inner.storage, plan))
+            usize::try_from(range.end - range.start).map_err(|_| too_large(storage, plan))
         };
         let stored = size(&located.bytes)?;
         let data = if plan.stored == plan.dtype {
             let data = self.reserve(*end, stored);
-            fetch(
-                &inner.storage,
-                located.bytes.start,
-                &mut self.data.as_mut_slice()[data.clone()],
-            )?;
+            fetch(storage, located.bytes.start, &mut self.data.as_mut_slice()[data.clone()])?;
             data
         } else {
             self.narrow.resize(stored, 0);
-            fetch(&inner.storage, located.bytes.start, &mut self.narrow)?;
+            fetch(storage, located.bytes.start, &mut self.narrow)?;
             let wide = stored / plan.stored.size() * plan.dtype.size();
             let data = self.reserve(*end, wide);
             let target = &mut self.data.as_mut_slice()[data.clone()];
@@ -100,11 +105,26 @@ impl SampleBuf {
             let width = width.size() as u64;
             let range = at + located.elements.start * width..at + located.elements.end * width;
             ends = self.reserve(*end, size(&range)?);
-            fetch(&inner.storage, range.start, &mut self.data.as_mut_slice()[ends.clone()])?;
+            fetch(storage, range.start, &mut self.data.as_mut_slice()[ends.clone()])?;
             *end = ends.end;
         }
         let base = located.bytes.start - plan.data.start;
         Ok(Entry::Present { shape: located.shape, data, ends, base })
+    }
+
+    /// The value of an attribute, checked; `None` if the sample lacks it or it was not asked for.
+    pub(super) fn value(
+        &self,
+        storage: &Storage,
+        plans: &Plans,
+        attribute: usize,
+    ) -> Result<Option<Value<'_>>> {
+        let Entry::Present { shape, data, ends, base } = &self.entries[attribute] else {
+            return Ok(None);
+        };
+        let bytes = self.data.as_slice();
+        let (data, ends) = (&bytes[data.clone()], &bytes[ends.clone()]);
+        view(storage, &plans.attributes[attribute], *shape, data, ends, *base).map(Some)
     }
 }
 
@@ -122,7 +142,8 @@ enum Source<'a> {
 #[derive(Clone, Copy)]
 pub struct Sample<'a> {
     inner: &'a Inner,
-    /// Index in the file.
+    part: &'a Part,
+    /// Index in the part.
     index: u64,
     attributes: &'a [usize],
     source: Source<'a>,
@@ -131,31 +152,31 @@ pub struct Sample<'a> {
 impl<'a> Sample<'a> {
     pub(super) fn borrowed(
         inner: &'a Inner,
-        index: u64,
+        (part, index): (&'a Part, u64),
         attributes: &'a [usize],
         file: &'a [u8],
     ) -> Self {
-        Sample { inner, index, attributes, source: Source::File(file) }
+        Sample { inner, part, index, attributes, source: Source::File(file) }
     }
 
     pub(super) fn buffered(
         inner: &'a Inner,
-        index: u64,
+        (part, index): (&'a Part, u64),
         attributes: &'a [usize],
         buffer: &'a SampleBuf,
     ) -> Self {
-        Sample { inner, index, attributes, source: Source::Buffer(buffer) }
+        Sample { inner, part, index, attributes, source: Source::Buffer(buffer) }
     }
 
-    /// The sample's index in the file, whatever view it was reached through.
+    /// The sample's index in the file, or in all files of the dataset, whatever view it was reached through.
     pub fn file_index(&self) -> u64 {
-        self.index
+        self.part.first + self.index
     }
 
     /// Names of the attributes, in file order, those included that this sample lacks.
     pub fn names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
-        let inner = self.inner;
-        self.attributes.iter().map(move |&attribute| &*inner.plans.attributes[attribute].name)
+        let plans = &self.part.plans;
+        self.attributes.iter().map(move |&attribute| &*plans.attributes[attribute].name)
     }
 
     /// The value of an attribute.
@@ -165,7 +186,8 @@ impl<'a> Sample<'a> {
     /// ([`find`](Self::find) gives `None` instead); [`Error::NotBorrowable`] from `get` for an attribute stored narrow;
     /// [`Error::Format`] if the sample's offsets or values break a rule.
     pub fn attr(&self, name: &str) -> Result<Value<'a>> {
-        self.find(name)?.ok_or_else(|| Error::Absent { attribute: name.into(), sample: self.index })
+        self.find(name)?
+            .ok_or_else(|| Error::Absent { attribute: name.into(), sample: self.file_index() })
     }
 
     /// The value of an attribute, or `None` if this sample lacks it.
@@ -184,7 +206,7 @@ impl<'a> Sample<'a> {
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, Result<Option<Value<'a>>>)> + use<'a> {
         let sample = *self;
         self.attributes.iter().map(move |&attribute| {
-            (&*sample.inner.plans.attributes[attribute].name, sample.value(attribute))
+            (&*sample.part.plans.attributes[attribute].name, sample.value(attribute))
         })
     }
 
@@ -194,7 +216,7 @@ impl<'a> Sample<'a> {
     /// [`Error::UnknownName`]; [`Error::Format`] if the two offsets break a rule.
     pub fn axis_len(&self, axis: &str) -> Result<u64> {
         let axis = self.inner.axis_index(axis)?;
-        let range = self.inner.plans.axis_range(&self.inner.storage, axis, self.index)?;
+        let range = self.part.plans.axis_range(&self.inner.storage, axis, self.index)?;
         Ok(range.end - range.start)
     }
 
@@ -214,17 +236,10 @@ impl<'a> Sample<'a> {
 
     #[inline]
     fn value(&self, attribute: usize) -> Result<Option<Value<'a>>> {
-        let plan = &self.inner.plans.attributes[attribute];
+        let plans = &self.part.plans;
         match self.source {
-            Source::File(file) => self.borrow(plan, file),
-            Source::Buffer(buffer) => match &buffer.entries[attribute] {
-                Entry::Present { shape, data, ends, base } => {
-                    let bytes = buffer.data.as_slice();
-                    self.view(plan, *shape, &bytes[data.clone()], &bytes[ends.clone()], *base)
-                        .map(Some)
-                }
-                Entry::Absent | Entry::Left => Ok(None),
-            },
+            Source::File(file) => self.borrow(&plans.attributes[attribute], file),
+            Source::Buffer(buffer) => buffer.value(&self.inner.storage, plans, attribute),
         }
     }
 
@@ -240,8 +255,8 @@ impl<'a> Sample<'a> {
                 .into(),
             });
         }
-        let inner = self.inner;
-        let Some(located) = inner.plans.locate(&inner.storage, plan, self.index)? else {
+        let storage = &self.inner.storage;
+        let Some(located) = self.part.plans.locate(storage, plan, self.index)? else {
             return Ok(None);
         };
         // The offsets were checked against totals whose sections were proved to lie in the file, and the file is in
@@ -255,31 +270,8 @@ impl<'a> Sample<'a> {
             }
             None => &[],
         };
-        self.view(plan, located.shape, data, ends, located.bytes.start - plan.data.start).map(Some)
-    }
-
-    /// The view of checked places, after checking what the values themselves can have wrong.
-    #[inline]
-    fn view(
-        &self,
-        plan: &AttributePlan,
-        shape: Shape,
-        data: &'a [u8],
-        ends: &'a [u8],
-        base: u64,
-    ) -> Result<Value<'a>> {
-        let at = |fault: FormatError| fault.at(self.inner.storage.path());
-        match &plan.strings {
-            None => {
-                if plan.dtype == DType::Bool {
-                    check_bools(&plan.name, data).map_err(at)?;
-                }
-                Ok(Value::Tensor(TensorView::trusted(plan.dtype, shape, data)))
-            }
-            Some(strings) => {
-                strings_view(plan, strings, shape, data, ends, base).map(Value::Strings).map_err(at)
-            }
-        }
+        let base = located.bytes.start - plan.data.start;
+        view(storage, plan, located.shape, data, ends, base).map(Some)
     }
 
     /// The typed values of a tensor attribute: [`Value::as_slice`].
@@ -288,6 +280,30 @@ impl<'a> Sample<'a> {
     /// As [`attr`](Self::attr), and [`Error::WrongDType`].
     pub fn slice<T: Element>(&self, name: &str) -> Result<&'a [T]> {
         self.attr(name)?.as_slice()
+    }
+}
+
+/// The view of checked places, after checking what the values themselves can have wrong.
+#[inline]
+fn view<'a>(
+    storage: &Storage,
+    plan: &AttributePlan,
+    shape: Shape,
+    data: &'a [u8],
+    ends: &'a [u8],
+    base: u64,
+) -> Result<Value<'a>> {
+    let at = |fault: FormatError| fault.at(storage.path_at(plan.data.start));
+    match &plan.strings {
+        None => {
+            if plan.dtype == DType::Bool {
+                check_bools(&plan.name, data).map_err(at)?;
+            }
+            Ok(Value::Tensor(TensorView::trusted(plan.dtype, shape, data)))
+        }
+        Some(strings) => {
+            strings_view(plan, strings, shape, data, ends, base).map(Value::Strings).map_err(at)
+        }
     }
 }
 

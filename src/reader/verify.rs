@@ -8,13 +8,15 @@
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::sync::Mutex;
 
 use super::contents;
 use super::harm::Harm;
-use super::{Dataset, Inner, open};
+use super::parts::{FileView, Part};
+use super::{Dataset, open};
 use crate::error::{Error, FormatError, Result};
 use crate::format::{BLOCK_SIZE, HEADER_SIZE};
 
@@ -22,6 +24,8 @@ use crate::format::{BLOCK_SIZE, HEADER_SIZE};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BadBlock {
+    /// The file.
+    pub path: PathBuf,
     /// Index in the directory's list of sections.
     pub section: usize,
     /// Index of the block in the section.
@@ -34,7 +38,7 @@ pub struct BadBlock {
     pub found: Option<u32>,
     /// Attributes whose values are hit.
     pub attributes: Vec<String>,
-    /// Samples of the file that are hit: ordered, disjoint.
+    /// Samples that are hit, by their index in the file or in all files: ordered, disjoint.
     pub samples: Vec<Range<u64>>,
 }
 
@@ -48,7 +52,8 @@ pub struct VerifyReport {
     pub bytes: u64,
     /// Every block that is not what was written, in file order.
     pub bad_blocks: Vec<BadBlock>,
-    /// Every other rule that is broken: copies, padding, tables, values. Sections with bad blocks are not looked into.
+    /// Every other rule that is broken: copies, padding, tables, values. Sections with bad blocks are not looked into. Of several
+    /// files, each is a [`FormatError::InFile`].
     pub problems: Vec<FormatError>,
 }
 
@@ -141,29 +146,66 @@ impl Dataset {
     pub fn verify_with(&self, options: VerifyOptions<'_>) -> Result<VerifyReport> {
         self.check_length()?;
         let inner = &*self.inner;
-        let mut report = VerifyReport::default();
-        let table = read_checksums(inner, &mut report.problems)?;
-        check_blocks(inner, &table, options, &mut report)?;
-        check_section_crcs(inner, &table, &mut report.problems);
-        check_copies(inner, &mut report.problems)?;
-        check_padding(inner, &mut report.problems)?;
-        let mut harmed = vec![false; inner.directory.sections.len()];
-        for bad in &report.bad_blocks {
-            harmed[bad.section] = true;
+        let sections = inner.files.iter().flat_map(|file| &file.directory.sections);
+        let mut run = Run { total: sections.map(|section| section.length).sum(), done: 0, options };
+        let mut all = VerifyReport::default();
+        for part in inner.parts.iter() {
+            for &number in &part.files {
+                let report = verify_file(&inner.file(number), part, &mut run)?;
+                all.blocks += report.blocks;
+                all.bytes += report.bytes;
+                all.bad_blocks.extend(report.bad_blocks);
+                let path = inner.storage.file_path(number);
+                let named = |fault| match inner.files.len() {
+                    1 => fault,
+                    _ => FormatError::InFile { path: path.into(), fault: Box::new(fault) },
+                };
+                all.problems.extend(report.problems.into_iter().map(named));
+            }
         }
-        contents::check(inner, &harmed, &mut report.problems)?;
-        Ok(report)
+        Ok(all)
     }
+}
+
+/// One verification, over all files.
+struct Run<'a> {
+    /// Bytes of all sections.
+    total: u64,
+    /// Bytes of the files that are checked.
+    done: u64,
+    options: VerifyOptions<'a>,
+}
+
+fn verify_file(file: &FileView<'_>, part: &Part, run: &mut Run<'_>) -> Result<VerifyReport> {
+    let mut report = VerifyReport::default();
+    let table = read_checksums(file, &mut report.problems)?;
+    check_blocks(file, &table, run, &mut report)?;
+    run.done += report.bytes;
+    check_section_crcs(file, &table, &mut report.problems);
+    check_copies(file, &mut report.problems)?;
+    check_padding(file, &mut report.problems)?;
+    let mut harmed = vec![false; file.directory.sections.len()];
+    for bad in &mut report.bad_blocks {
+        harmed[bad.section] = true;
+        for samples in &mut bad.samples {
+            *samples = samples.start + part.first..samples.end + part.first;
+        }
+    }
+    contents::check(file, &harmed, &mut report.problems)?;
+    Ok(report)
 }
 
 /// Blocks that one thread takes at a time.
 const BLOCKS_AT_ONCE: u64 = 16;
 
-pub(super) fn read_checksums(inner: &Inner, problems: &mut Vec<FormatError>) -> Result<Vec<u8>> {
-    let header = &inner.header;
+pub(super) fn read_checksums(
+    file: &FileView<'_>,
+    problems: &mut Vec<FormatError>,
+) -> Result<Vec<u8>> {
+    let header = &file.header;
     // The directory's sections were proved to need a table of just this length, within the file.
     let mut table = vec![0; header.checksums_length as usize];
-    inner.storage.read_exact_at(header.checksums_offset, &mut table)?;
+    file.read(header.checksums_offset, &mut table)?;
     let found = crc32fast::hash(&table);
     if found != header.checksums_crc {
         let what = "the table of checksums".to_owned();
@@ -179,14 +221,14 @@ pub(super) fn entry(table: &[u8], block: u64) -> u32 {
 }
 
 fn check_blocks(
-    inner: &Inner,
+    file: &FileView<'_>,
     table: &[u8],
-    mut options: VerifyOptions<'_>,
+    run: &mut Run<'_>,
     report: &mut VerifyReport,
 ) -> Result<()> {
-    let sections = &inner.directory.sections;
-    let first_blocks = inner.directory.first_blocks();
-    report.blocks = inner.directory.blocks();
+    let sections = &file.directory.sections;
+    let first_blocks = file.directory.first_blocks();
+    report.blocks = file.directory.blocks();
     report.bytes = sections.iter().map(|section| section.length).sum();
     let mut work = Vec::new();
     for (index, section) in sections.iter().enumerate() {
@@ -194,20 +236,22 @@ fn check_blocks(
             work.push((index, block..section.blocks().min(block + BLOCKS_AT_ONCE)));
         }
     }
-    let total = report.bytes;
-    let progress = Mutex::new((0u64, options.progress.take()));
+    let Run { total, done, options } = run;
+    let (total, before) = (*total, *done);
+    let (threads, told) = (options.threads, options.stop);
+    let progress = Mutex::new((before, &mut options.progress));
     let bad = Mutex::new(Vec::new());
     let failure: Mutex<Option<Error>> = Mutex::new(None);
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let run = || {
-        let mut buffer = vec![0; BLOCK_SIZE.min(total) as usize];
+    let work_off = || {
+        let mut buffer = vec![0; BLOCK_SIZE.min(report.bytes) as usize];
         while !stop.load(Ordering::Relaxed) {
             let Some((index, blocks)) = work.get(next.fetch_add(1, Ordering::Relaxed)) else {
                 break;
             };
-            if options.stop.is_some_and(|told| told.load(Ordering::Relaxed)) {
+            if told.is_some_and(|told| told.load(Ordering::Relaxed)) {
                 let source = std::io::ErrorKind::Interrupted.into();
-                let path = inner.storage.path();
+                let path = file.path();
                 failure.lock().get_or_insert_with(|| Error::io("verify to the end", path, source));
                 return;
             }
@@ -218,7 +262,7 @@ fn check_blocks(
                 let bytes = start..section.end().min(start + BLOCK_SIZE);
                 let part = &mut buffer[..(bytes.end - bytes.start) as usize];
                 let expected = entry(table, first_blocks[*index] + block);
-                let found = match inner.storage.read_exact_at(start, part) {
+                let found = match file.storage.read_exact_at(start, part) {
                     Ok(()) => Some(crc32fast::hash(part)),
                     // The system cannot read this part of the disk: that is what is reported, and the rest is read.
                     Err(Error::Io { .. }) => None,
@@ -236,35 +280,35 @@ fn check_blocks(
             let mut progress = progress.lock();
             progress.0 += done;
             let done = progress.0;
-            if let Some(call) = &mut progress.1 {
+            if let Some(call) = progress.1.as_mut() {
                 call(VerifyProgress { done, total });
             }
         }
     };
-    let threads = options
-        .threads
+    let threads = threads
         .or_else(|| std::thread::available_parallelism().ok())
         .map_or(1, NonZeroUsize::get)
         .min(work.len().max(1));
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            scope.spawn(run);
+            scope.spawn(work_off);
         }
-        run();
+        work_off();
     });
     if let Some(error) = failure.into_inner() {
         return Err(error);
     }
     let mut bad = bad.into_inner();
     bad.sort_unstable_by_key(|(section, block, ..)| (*section, *block));
-    let harm = Harm::new(inner);
+    let harm = Harm::new(file);
     for (section, block, bytes, expected, found) in bad {
         let start = sections[section].offset;
         let (attributes, samples) = harm.of(section, bytes.start - start..bytes.end - start);
         report.bad_blocks.push(BadBlock {
+            path: file.path().to_path_buf(),
             section,
             block,
-            bytes,
+            bytes: bytes.start - file.start..bytes.end - file.start,
             expected,
             found,
             attributes,
@@ -275,9 +319,9 @@ fn check_blocks(
 }
 
 /// The sections' own checksums, combined from those of the blocks: the table and the directory must agree.
-fn check_section_crcs(inner: &Inner, table: &[u8], problems: &mut Vec<FormatError>) {
+fn check_section_crcs(file: &FileView<'_>, table: &[u8], problems: &mut Vec<FormatError>) {
     let mut block = 0;
-    for (index, section) in inner.directory.sections.iter().enumerate() {
+    for (index, section) in file.directory.sections.iter().enumerate() {
         let mut combined = crc32fast::Hasher::new();
         for at in 0..section.blocks() {
             let length = BLOCK_SIZE.min(section.length - at * BLOCK_SIZE);
@@ -292,8 +336,8 @@ fn check_section_crcs(inner: &Inner, table: &[u8], problems: &mut Vec<FormatErro
     }
 }
 
-fn check_copies(inner: &Inner, problems: &mut Vec<FormatError>) -> Result<()> {
-    let header = &inner.header;
+fn check_copies(file: &FileView<'_>, problems: &mut Vec<FormatError>) -> Result<()> {
+    let header = &file.header;
     let copy_at = header.file_length - HEADER_SIZE as u64;
     for (what, first, second, length) in [
         ("header", 0, copy_at, HEADER_SIZE as u64),
@@ -306,8 +350,8 @@ fn check_copies(inner: &Inner, problems: &mut Vec<FormatError>) -> Result<()> {
     ] {
         // At most the format's limit for the directory.
         let mut bytes = [vec![0; length as usize], vec![0; length as usize]];
-        inner.storage.read_exact_at(first, &mut bytes[0])?;
-        inner.storage.read_exact_at(second, &mut bytes[1])?;
+        file.read(first, &mut bytes[0])?;
+        file.read(second, &mut bytes[1])?;
         if what == "directory" {
             // It was whole at open; it may have been damaged since, or the dataset may have been opened by the copy.
             let found = crc32fast::hash(&bytes[0]);
@@ -326,21 +370,21 @@ fn check_copies(inner: &Inner, problems: &mut Vec<FormatError>) -> Result<()> {
     }
     // The header was whole at open; see that it still is.
     let mut bytes = [0; HEADER_SIZE];
-    inner.storage.read_exact_at(0, &mut bytes)?;
+    file.read(0, &mut bytes)?;
     if let Err(fault) = open::parse_header(&bytes, header.file_length) {
         problems.push(fault);
     }
     Ok(())
 }
 
-fn check_padding(inner: &Inner, problems: &mut Vec<FormatError>) -> Result<()> {
-    let header = &inner.header;
-    let mut used: Vec<Range<u64>> = inner
+fn check_padding(file: &FileView<'_>, problems: &mut Vec<FormatError>) -> Result<()> {
+    let header = &file.header;
+    let mut used: Vec<Range<u64>> = file
         .directory
         .sections
         .iter()
         .filter(|section| section.length > 0)
-        .map(|section| section.offset..section.end())
+        .map(|section| section.offset - file.start..section.end() - file.start)
         .collect();
     used.sort_unstable_by_key(|range| range.start);
     let part = |offset: u64, length: u64| offset..offset + length;
@@ -353,7 +397,7 @@ fn check_padding(inner: &Inner, problems: &mut Vec<FormatError>) -> Result<()> {
     for range in used {
         while at < range.start {
             let size = (range.start - at).min(BLOCK_SIZE) as usize;
-            inner.storage.read_exact_at(at, &mut buffer[..size])?;
+            file.read(at, &mut buffer[..size])?;
             if let Some(bad) = buffer[..size].iter().position(|&byte| byte != 0) {
                 problems.push(FormatError::Padding {
                     what: "padding".to_owned(),

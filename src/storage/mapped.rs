@@ -1,7 +1,7 @@
 //! Mapped files: the only module with unsafe code.
 //!
-//! Three things need it: the mapping itself, whose contract is handed to the caller of [`Storage::map`]; giving pages
-//! back; and two system calls that no safe crate offers (`mincore`, `getrusage`).
+//! Four things need it: mapping a file, whose contract is handed to the caller of [`Storage::map`]; mapping several side by
+//! side; giving pages back; and two system calls that no safe crate offers (`mincore`, `getrusage`).
 
 use std::cell::Cell;
 use std::fs::File;
@@ -12,14 +12,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use memmap2::{Mmap, MmapOptions};
 
-use super::positional::PositionedFile;
-use super::store::{Access, Inner, MemoryUse, Storage, advise_file};
+use super::files::Files;
+use super::store::{Access, Inner, MemoryUse, Storage, advise_files};
 use crate::error::{Error, Result};
 
-/// A mapped file and the handle it was mapped from.
+/// Mapped files, each at its positions.
 pub(super) struct Mapped {
     map: Mmap,
-    file: PositionedFile,
     /// Whether the kernel was told not to read ahead: only then is `touched` looked at.
     random: AtomicBool,
     touched: TouchedPages,
@@ -46,24 +45,101 @@ impl Storage {
     ///
     /// [`Error::Io`] if the file cannot be opened or mapped, or is a folder, a device or a pipe.
     pub unsafe fn map(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let (file, len) = PositionedFile::open(path)?;
-        let failed = |source| Error::io(format!("map {len} bytes of"), path, source);
+        // SAFETY: the caller's promise for this file is what `map_all` asks for.
+        unsafe { Self::map_all(&[path]) }
+    }
+
+    /// Maps these files side by side, each at its [`positions`](Storage::positions): all are one slice.
+    ///
+    /// # Safety
+    ///
+    /// As [`map`](Storage::map), for each of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`map`](Storage::map); [`Error::Unsupported`] for more than one file where the system is no Unix.
+    ///
+    /// # Panics
+    ///
+    /// If there is no file.
+    pub unsafe fn map_all<P: AsRef<Path>>(paths: &[P]) -> Result<Self> {
+        let files = Files::open(paths)?;
+        let path = &files.places()[0].path;
+        let len = files.end();
+        let failed = |source| Error::io(format!("map {len} bytes of"), &**path, source);
         let in_memory = usize::try_from(len).map_err(|_| {
             failed(io::Error::new(
                 io::ErrorKind::FileTooLarge,
                 "more than this host can address; open it by position instead",
             ))
         })?;
-        // SAFETY: `MmapOptions::map` asks that the file be not modified while it is mapped, in this process or out of
-        // it (memmap2 0.9, "Safety" of `Mmap`). That is what this function's caller has promised. `in_memory` is the
-        // length that the file had a moment ago, so no page of the mapping lies behind its end.
-        let map = unsafe { MmapOptions::new().len(in_memory).map(file.file()) }.map_err(failed)?;
+        let map = if let (1, Some(file)) = (files.places().len(), files.handle(0)) {
+            // SAFETY: `MmapOptions::map` asks that the file be not modified while it is mapped, in this process or out of
+            // it (memmap2 0.9, "Safety" of `Mmap`). That is what this function's caller has promised. `in_memory` is the
+            // length that the file had a moment ago, so no page of the mapping lies behind its end.
+            unsafe { MmapOptions::new().len(in_memory).map(file.file()) }.map_err(failed)?
+        } else {
+            // SAFETY: the caller's promise for all of the files, handed on.
+            unsafe { side_by_side(&files, in_memory) }?
+        };
         let touched = TouchedPages::new(len);
-        let mapped = Mapped { map, file, random: AtomicBool::new(false), touched };
-        mapped.advise(Access::Random);
-        Ok(Storage { path: path.into(), len, inner: Inner::Mapped(mapped) })
+        let mapped = Mapped { map, random: AtomicBool::new(false), touched };
+        mapped.advise(&files, Access::Random);
+        Ok(Storage { files, inner: Inner::Mapped(mapped) })
     }
+}
+
+/// Address space for all files, and each file mapped into it at its positions. What is between them reads as zero.
+///
+/// # Safety
+///
+/// As [`Storage::map_all`].
+#[cfg(unix)]
+unsafe fn side_by_side(files: &Files, len: usize) -> Result<Mmap> {
+    let advice = "the system may allow fewer mappings (vm.max_map_count) or less address space: open the files by \
+                  position, or compact them into one";
+    let failed = |action: String, path: &Path, source: io::Error| {
+        Error::io(action, path, io::Error::new(source.kind(), format!("{source}; {advice}")))
+    };
+    // Nothing of it is ever written, so no memory has to be set aside for it.
+    let reserved = MmapOptions::new().len(len.max(1)).no_reserve_swap().map_anon();
+    let region = reserved.and_then(memmap2::MmapMut::make_read_only).map_err(|source| {
+        failed(format!("reserve {len} bytes of address space for"), &files.places()[0].path, source)
+    })?;
+    for (file, place) in files.open_files() {
+        let (start, end) = (place.positions.start as usize, place.positions.end as usize);
+        if start == end {
+            continue;
+        }
+        let address = region[start..end].as_ptr().cast_mut().cast();
+        // SAFETY: mmap(2) with MAP_FIXED replaces what is mapped at `address..address + (end - start)`, rounded up to pages.
+        // That lies in `region`, which this function owns, which nobody has seen yet, and which a file's positions do not
+        // share with the next one's, as each starts at a multiple of the largest page; `region` unmaps all of it when it is
+        // dropped, whatever is mapped there by then. The address is a multiple of the page size: so are the region's start
+        // and the file's. That the file's bytes neither change nor go away is the caller's promise; it had them a moment ago.
+        let mapped = unsafe {
+            rustix::mm::mmap(
+                address,
+                end - start,
+                rustix::mm::ProtFlags::READ,
+                rustix::mm::MapFlags::SHARED | rustix::mm::MapFlags::FIXED,
+                file.file(),
+                0,
+            )
+        };
+        mapped.map_err(|source| {
+            failed(format!("map {} bytes of", end - start), &place.path, source.into())
+        })?;
+    }
+    Ok(region)
+}
+
+#[cfg(not(unix))]
+unsafe fn side_by_side(files: &Files, _len: usize) -> Result<Mmap> {
+    Err(Error::Unsupported {
+        what: format!("map of {} files as one", files.places().len()).into(),
+        problem: "this system cannot map files side by side: open them by position, or compact them into one".into(),
+    })
 }
 
 impl Mapped {
@@ -72,11 +148,7 @@ impl Mapped {
         &self.map
     }
 
-    pub(super) fn file(&self) -> &PositionedFile {
-        &self.file
-    }
-
-    pub(super) fn advise(&self, access: Access) {
+    pub(super) fn advise(&self, files: &Files, access: Access) {
         #[cfg(unix)]
         {
             let advice = match access {
@@ -85,16 +157,12 @@ impl Mapped {
             };
             let _refused = self.map.advise(advice);
         }
-        advise_file(&self.file, access);
+        advise_files(files, access);
         self.random.store(access == Access::Random, Ordering::Relaxed);
     }
 
-    pub(super) fn prefetch(&self, ranges: &[Range<u64>]) {
-        prefetch_file(&self.file, self.map.len() as u64, ranges);
-    }
-
     #[inline]
-    pub(super) fn touch(&self, ranges: &[Range<u64>]) {
+    pub(super) fn touch(&self, files: &Files, ranges: &[Range<u64>]) {
         if !cfg!(unix) || !self.random.load(Ordering::Relaxed) {
             return;
         }
@@ -102,14 +170,14 @@ impl Mapped {
             self.look_for_evictions();
         }
         if !ranges.iter().all(|range| self.touched.has(range)) {
-            self.ask(ranges);
+            self.ask(files, ranges);
         }
     }
 
     /// Prefetches what was never touched, all of it before the caller touches the first.
     #[cold]
-    fn ask(&self, ranges: &[Range<u64>]) {
-        let mut runs = PageRuns::new(&self.file);
+    fn ask(&self, files: &Files, ranges: &[Range<u64>]) {
+        let mut runs = PageRuns::new(files);
         for range in ranges {
             if let Some((first, last)) = self.touched.missing(range) {
                 runs.add(first, last);
@@ -157,11 +225,11 @@ impl Mapped {
         let _ = ranges;
     }
 
-    pub(super) fn memory(&self, nothing: MemoryUse) -> MemoryUse {
+    pub(super) fn memory(&self, files: &Files, nothing: MemoryUse) -> MemoryUse {
         let len = self.map.len() as u64;
         let mapping = mapping_in_smaps(self.map.as_ptr().addr() as u64, len);
         MemoryUse {
-            resident_bytes: resident_bytes(&self.file, &self.map),
+            resident_bytes: resident_bytes(files, &self.map),
             private_bytes: mapping.as_ref().map(|mapping| mapping.private),
             mapped_bytes: len,
             touched_bytes: mapping.as_ref().map(|mapping| mapping.rss),
@@ -170,11 +238,11 @@ impl Mapped {
     }
 }
 
-/// Asks the kernel to read pages of a file, of which `len` bytes exist.
-pub(super) fn prefetch_file(file: &PositionedFile, len: u64, ranges: &[Range<u64>]) {
-    let mut runs = PageRuns::new(file);
+/// Asks the kernel to read the pages of these ranges.
+pub(super) fn prefetch(files: &Files, ranges: &[Range<u64>]) {
+    let mut runs = PageRuns::new(files);
     for range in ranges {
-        let end = range.end.min(len);
+        let end = range.end.min(files.end());
         if range.start < end {
             runs.add(range.start >> PAGE_SHIFT, (end - 1) >> PAGE_SHIFT);
         }
@@ -188,7 +256,7 @@ const PAGE_RUNS: usize = 64;
 /// Runs of pages to be asked for, collected so that neighbours become one request. Lives on the stack: the path of a
 /// cold access allocates nothing either.
 struct PageRuns<'a> {
-    file: &'a PositionedFile,
+    files: &'a Files,
     /// First and last page, sorted by the first.
     runs: [(u64, u64); PAGE_RUNS],
     len: usize,
@@ -199,8 +267,8 @@ impl<'a> PageRuns<'a> {
     /// forgets the rest. This is the default of the former and a size that every device takes.
     const REQUEST: u64 = 128 << 10;
 
-    fn new(file: &'a PositionedFile) -> Self {
-        Self { file, runs: [(0, 0); PAGE_RUNS], len: 0 }
+    fn new(files: &'a Files) -> Self {
+        Self { files, runs: [(0, 0); PAGE_RUNS], len: 0 }
     }
 
     fn add(&mut self, first: u64, last: u64) {
@@ -240,8 +308,16 @@ impl<'a> PageRuns<'a> {
         let mut start = first << PAGE_SHIFT;
         let end = (last + 1) << PAGE_SHIFT;
         while start < end {
-            let len = (end - start).min(Self::REQUEST);
-            will_need(self.file.file(), start, len);
+            let index = self.files.index_at(start);
+            let place = &self.files.places()[index].positions;
+            let Some(file) = self.files.handle(index).filter(|_| start < place.end) else {
+                // Behind a file, where the next one is to come.
+                let Some(next) = self.files.places().get(index + 1) else { return };
+                start = next.positions.start;
+                continue;
+            };
+            let len = (end.min(place.end) - start).min(Self::REQUEST);
+            will_need(file.file(), start - place.start, len);
             start += len;
         }
     }
@@ -472,28 +548,35 @@ fn major_faults() -> Option<i64> {
     disk_use().map(|usage| i64::try_from(usage.major_faults).unwrap_or(i64::MAX))
 }
 
-/// Bytes of a file in the page cache: see [`resident_bytes`]. Maps it for the purpose, and touches no page of the
-/// mapping.
-pub(super) fn cached_bytes(file: &PositionedFile, len: u64) -> Option<u64> {
-    if len == 0 {
-        return Some(0);
-    }
-    if !may_see_residency(file.file()) {
+/// Bytes of files in the page cache: see [`resident_bytes`]. Maps them for the purpose, and touches no page of the
+/// mappings.
+pub(super) fn cached_bytes(files: &Files) -> Option<u64> {
+    if !may_see_residency(files) {
         return None;
     }
-    let len = usize::try_from(len).ok()?;
-    // SAFETY: `MmapOptions::map` asks that the file be not modified as long as its bytes can be seen through the
-    // mapping. Nobody looks at them: the mapping does not leave this function, which passes its address to mincore(2)
-    // alone, and that reads no page.
-    let map = unsafe { MmapOptions::new().len(len).map(file.file()) }.ok()?;
-    resident_bytes(file, &map)
+    files
+        .open_files()
+        .map(|(file, place)| {
+            let len = usize::try_from(place.positions.end - place.positions.start).ok()?;
+            if len == 0 {
+                return Some(0);
+            }
+            // SAFETY: `MmapOptions::map` asks that the file be not modified as long as its bytes can be seen through the
+            // mapping. Nobody looks at them: the mapping does not leave this function, which passes its address to
+            // mincore(2) alone, and that reads no page.
+            let map = unsafe { MmapOptions::new().len(len).map(file.file()) }.ok()?;
+            pages_in_memory(&map)
+        })
+        .sum()
 }
 
 /// Bytes of a mapping whose pages are in the page cache. `None` where the kernel would not tell the truth.
-fn resident_bytes(file: &PositionedFile, map: &Mmap) -> Option<u64> {
-    if !may_see_residency(file.file()) {
-        return None;
-    }
+fn resident_bytes(files: &Files, map: &Mmap) -> Option<u64> {
+    if may_see_residency(files) { pages_in_memory(map) } else { None }
+}
+
+/// Bytes of a mapping whose pages are in memory.
+fn pages_in_memory(map: &Mmap) -> Option<u64> {
     #[cfg(target_os = "linux")]
     {
         /// Pages of one call, and bytes of the buffer that tells of them.
@@ -523,9 +606,14 @@ fn resident_bytes(file: &PositionedFile, map: &Mmap) -> Option<u64> {
     }
 }
 
-/// Whether the kernel tells this process which pages of the file are in memory. Since Linux 5.2 that is a secret among
+/// Whether the kernel tells this process which pages of the files are in memory.
+fn may_see_residency(files: &Files) -> bool {
+    files.open_files().all(|(file, _)| may_see_residency_of(file.file()))
+}
+
+/// The same of one file. Since Linux 5.2 that is a secret among
 /// those who own the file or may write it (`can_do_mincore` in mm/mincore.c); to others every page is said to be there.
-fn may_see_residency(file: &File) -> bool {
+fn may_see_residency_of(file: &File) -> bool {
     #[cfg(target_os = "linux")]
     {
         use std::os::fd::AsRawFd;
@@ -730,8 +818,8 @@ mod tests {
     #[test]
     fn runs_of_pages_are_sorted_and_joined() {
         let (_folder, path) = file_of(1);
-        let (file, _) = PositionedFile::open(&path).unwrap();
-        let mut runs = PageRuns::new(&file);
+        let files = Files::open(&[path]).unwrap();
+        let mut runs = PageRuns::new(&files);
         for (first, last) in [(9, 9), (3, 4), (5, 5), (1, 1), (3, 3)] {
             runs.add(first, last);
         }
@@ -745,10 +833,10 @@ mod tests {
     fn prefetched_pages_arrive_and_no_others() {
         let (_folder, path) = file_of(600);
         let storage = map(&path);
-        let Inner::Mapped(inner) = &storage.inner else { unreachable!() };
+        let file = storage.files.handle(0).unwrap().file();
         // Written back and dropped, so that what is resident afterwards was asked for.
-        inner.file.file().sync_all().unwrap();
-        rustix::fs::fadvise(inner.file.file(), 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        file.sync_all().unwrap();
+        rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
         let page = page_size();
         if storage.memory().resident_bytes != Some(0) {
             return; // A filesystem without a cache to drop (tmpfs).
@@ -787,10 +875,11 @@ mod tests {
         let at = |i: u64| i * page..i * page + 1;
         (0..2000).for_each(|i| storage.touch(std::slice::from_ref(&at(i))));
         // As the kernel does when it needs memory: the pages go, the bits stay.
-        inner.file.file().sync_all().unwrap();
+        let file = storage.files.handle(0).unwrap().file();
+        file.sync_all().unwrap();
         // SAFETY: as in `release`: these pages have no content but the file's.
         unsafe { inner.map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) }.unwrap();
-        rustix::fs::fadvise(inner.file.file(), 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
         if storage.memory().resident_bytes != Some(0) {
             return; // A filesystem without a cache to drop (tmpfs).
         }

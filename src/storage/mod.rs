@@ -20,6 +20,7 @@
 #![deny(unsafe_code)]
 
 mod disk;
+mod files;
 #[expect(unsafe_code, reason = "maps files, and makes two system calls that no safe crate offers")]
 mod mapped;
 mod positional;

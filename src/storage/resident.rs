@@ -3,12 +3,12 @@
 #![forbid(unsafe_code)]
 
 use std::num::NonZeroUsize;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{io, thread};
 
 use crate::sync::Mutex;
 
+use super::files::{Files, Place};
 use super::positional::PositionedFile;
 use crate::error::{Error, FormatError, Result};
 
@@ -50,7 +50,9 @@ impl Resident {
         copy
     }
 
-    pub(super) fn read(path: &Path, file: &PositionedFile, len: u64) -> Result<Self> {
+    /// All files, each at its positions.
+    pub(super) fn read(files: &Files) -> Result<Self> {
+        let len = files.end();
         let mut resident = usize::try_from(len)
             .map_err(|_| io::ErrorKind::OutOfMemory.into())
             .and_then(Self::zeroed)
@@ -58,10 +60,10 @@ impl Resident {
                 let action = format!(
                     "load {len} bytes into memory (there is not that much; open or map the file instead)"
                 );
-                Error::io(action, path, source)
+                Error::io(action, &*files.places()[0].path, source)
             })?;
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MAX_THREADS);
-        read_chunks(path, file, resident.as_mut_slice(), CHUNK, threads)?;
+        read_chunks(files, resident.as_mut_slice(), CHUNK, threads)?;
         Ok(resident)
     }
 
@@ -74,40 +76,65 @@ impl Resident {
     }
 }
 
-/// Fills `memory` with the file's first bytes; the threads take the next chunk as they become free.
-fn read_chunks(
-    path: &Path,
-    file: &PositionedFile,
-    memory: &mut [u8],
-    chunk: usize,
-    threads: usize,
-) -> Result<()> {
-    let expected = memory.len() as u64;
-    let helpers = threads.min(memory.len().div_ceil(chunk)).saturating_sub(1);
-    let chunks = Mutex::new(memory.chunks_mut(chunk).enumerate());
+/// A part of a file, and its place in memory.
+struct Chunk<'a> {
+    file: &'a PositionedFile,
+    place: &'a Place,
+    /// Where in the file it starts.
+    offset: u64,
+    part: &'a mut [u8],
+}
+
+impl Chunk<'_> {
+    fn read(self) -> Result<()> {
+        let Chunk { file, place, offset, part } = self;
+        let read = file.read_full_at(offset, part).and_then(|read| match read == part.len() {
+            true => Ok(None),
+            false => file.len_now().map(Some),
+        });
+        match read {
+            Ok(None) => Ok(()),
+            // It ended too early, so the length is at most where it ended, whatever happened since.
+            Ok(Some(now)) => Err(FormatError::Truncated {
+                expected: place.positions.end - place.positions.start,
+                found: now.min(offset + part.len() as u64 - 1),
+            }
+            .at(&place.path)),
+            Err(source) => {
+                let action = format!("read {} bytes at {offset}", part.len());
+                Err(Error::io(action, &*place.path, source))
+            }
+        }
+    }
+}
+
+/// Fills `memory` with the files; the threads take the next chunk as they become free.
+fn read_chunks(files: &Files, mut memory: &mut [u8], chunk: usize, threads: usize) -> Result<()> {
+    let mut chunks = Vec::new();
+    let mut at = 0;
+    for (file, place) in files.open_files() {
+        // Positions within `memory`.
+        let (start, end) = (place.positions.start - at, place.positions.end - at);
+        let (before, behind) = std::mem::take(&mut memory).split_at_mut(end as usize);
+        (memory, at) = (behind, place.positions.end);
+        let parts = before[start as usize..].chunks_mut(chunk).enumerate();
+        chunks.extend(parts.map(|(index, part)| Chunk {
+            file,
+            place,
+            offset: index as u64 * chunk as u64,
+            part,
+        }));
+    }
+    let helpers = threads.min(chunks.len()).saturating_sub(1);
+    let chunks = Mutex::new(chunks.into_iter());
     let failed = AtomicBool::new(false);
     let work = || -> Result<()> {
         while !failed.load(Ordering::Relaxed) {
-            let Some((index, part)) = chunks.lock().next() else { break };
-            let offset = index as u64 * chunk as u64;
-            let read = file.read_full_at(offset, part).and_then(|read| match read == part.len() {
-                true => Ok(None),
-                false => file.len_now().map(Some),
-            });
-            let error = match read {
-                Ok(None) => continue,
-                // It ended too early, so the length is at most where it ended, whatever happened since.
-                Ok(Some(now)) => FormatError::Truncated {
-                    expected,
-                    found: now.min(offset + part.len() as u64 - 1),
-                }
-                .at(path),
-                Err(source) => {
-                    Error::io(format!("read {} bytes at {offset}", part.len()), path, source)
-                }
-            };
-            failed.store(true, Ordering::Relaxed);
-            return Err(error);
+            let Some(chunk) = chunks.lock().next() else { break };
+            if let Err(error) = chunk.read() {
+                failed.store(true, Ordering::Relaxed);
+                return Err(error);
+            }
         }
         Ok(())
     };
@@ -150,11 +177,11 @@ mod tests {
         let path = folder.path().join("bytes");
         let bytes: Vec<u8> = (0..100_003u32).map(|i| (i * 7 % 251) as u8).collect();
         std::fs::write(&path, &bytes).unwrap();
-        let (file, len) = PositionedFile::open(&path).unwrap();
-        assert_eq!(len, 100_003);
+        let files = Files::open(&[&path]).unwrap();
+        assert_eq!(files.end(), 100_003);
         for (chunk, threads) in [(1 << 20, 4), (100_003, 2), (4096, 1), (4096, 3), (1000, 8)] {
             let mut resident = Resident::zeroed(bytes.len()).unwrap();
-            read_chunks(&path, &file, resident.as_mut_slice(), chunk, threads).unwrap();
+            read_chunks(&files, resident.as_mut_slice(), chunk, threads).unwrap();
             assert_eq!(resident.as_slice(), bytes);
         }
     }
@@ -163,11 +190,11 @@ mod tests {
     fn a_file_that_shrinks_while_it_is_read_is_truncated() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("bytes");
-        std::fs::write(&path, vec![1; 50_000]).unwrap();
-        let (file, _) = PositionedFile::open(&path).unwrap();
-        // What was seen before the shrinking: 60,000 bytes.
+        std::fs::write(&path, vec![1; 60_000]).unwrap();
+        let files = Files::open(&[&path]).unwrap();
         let mut resident = Resident::zeroed(60_000).unwrap();
-        let error = read_chunks(&path, &file, resident.as_mut_slice(), 4096, 4).unwrap_err();
+        std::fs::write(&path, vec![1; 50_000]).unwrap();
+        let error = read_chunks(&files, resident.as_mut_slice(), 4096, 4).unwrap_err();
         assert_eq!(
             error.format_fault(),
             Some(&FormatError::Truncated { expected: 60_000, found: 50_000 })

@@ -6,6 +6,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
+use super::files::Files;
 use super::mapped::{self, Mapped};
 use super::positional::PositionedFile;
 use super::resident::Resident;
@@ -67,21 +68,24 @@ pub struct MemoryUse {
 
 /// A file's bytes, by position. `Send` and `Sync`; readers share it behind an `Arc`.
 ///
+/// Several files can be served together: [`load_all`](Storage::load_all), [`map_all`](Storage::map_all),
+/// [`open_all`](Storage::open_all) lay them side by side, and [`positions`](Storage::positions) tells where each is. Between
+/// them are positions that are no file's; reading one by position is an error, and in memory they are zero.
+///
 /// | constructor | bytes are | where it fits |
 /// | --- | --- | --- |
 /// | [`load`](Storage::load) | in memory, read once | small files, one process |
 /// | [`map`](Storage::map) | mapped, unsafe to promise | local files, many processes |
 /// | [`open`](Storage::open) | read at each access | anywhere |
 pub struct Storage {
-    pub(super) path: Box<Path>,
-    pub(super) len: u64,
+    pub(super) files: Files,
     pub(super) inner: Inner,
 }
 
 pub(super) enum Inner {
     Resident(Resident),
     Mapped(Mapped),
-    Positional(PositionedFile),
+    Positional,
 }
 
 const _: () = {
@@ -97,10 +101,22 @@ impl Storage {
     /// [`Error::Io`] if the file cannot be opened or read or does not fit into memory, [`FormatError::Truncated`] if
     /// it became shorter meanwhile.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let (file, len) = PositionedFile::open(path)?;
-        let resident = Resident::read(path, &file, len)?;
-        Ok(Self { path: path.into(), len, inner: Inner::Resident(resident) })
+        Self::load_all(&[path])
+    }
+
+    /// Reads these files into memory, one behind the other.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load).
+    ///
+    /// # Panics
+    ///
+    /// If there is no file.
+    pub fn load_all<P: AsRef<Path>>(paths: &[P]) -> Result<Self> {
+        let files = Files::open(paths)?;
+        let resident = Resident::read(&files)?;
+        Ok(Self { files: files.without_handles(), inner: Inner::Resident(resident) })
     }
 
     /// Opens a file that is read by position at each access: safe whatever happens to the file.
@@ -109,9 +125,20 @@ impl Storage {
     ///
     /// [`Error::Io`] if the file cannot be opened, or is a folder, a device or a pipe.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let (file, len) = PositionedFile::open(path)?;
-        Ok(Self { path: path.into(), len, inner: Inner::Positional(file) })
+        Self::open_all(&[path])
+    }
+
+    /// Opens these files as [`open`](Self::open) does one.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    ///
+    /// # Panics
+    ///
+    /// If there is no file.
+    pub fn open_all<P: AsRef<Path>>(paths: &[P]) -> Result<Self> {
+        Ok(Self { files: Files::open(paths)?, inner: Inner::Positional })
     }
 
     /// Takes a copy of bytes in memory; its path is `<memory>`.
@@ -121,27 +148,61 @@ impl Storage {
     /// If there is no memory for the copy.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self {
-            path: Path::new("<memory>").into(),
-            len: bytes.len() as u64,
+            files: Files::in_memory(bytes.len() as u64),
             inner: Inner::Resident(Resident::copy_of(bytes)),
         }
     }
 
-    /// Length in bytes, as it was when the file was opened.
+    /// Length in bytes, as it was when the file was opened; of several files, the position behind the last byte of the last.
     #[inline]
     pub fn len(&self) -> u64 {
-        self.len
+        self.files.end()
+    }
+
+    /// Length of all files together.
+    pub fn file_bytes(&self) -> u64 {
+        self.files.places().iter().map(|place| place.positions.end - place.positions.start).sum()
+    }
+
+    /// Number of files.
+    pub fn files(&self) -> usize {
+        self.files.places().len()
+    }
+
+    /// The positions that are bytes of file `file`.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such file; so does [`file_path`](Self::file_path).
+    pub fn positions(&self, file: usize) -> Range<u64> {
+        self.files.places()[file].positions.clone()
+    }
+
+    /// The path of file `file`, as it was given.
+    pub fn file_path(&self, file: usize) -> &Path {
+        &self.files.places()[file].path
+    }
+
+    /// The number of the file that a position is in.
+    #[inline]
+    pub fn file_at(&self, position: u64) -> usize {
+        self.files.index_at(position)
+    }
+
+    /// The path of the file that a position is in.
+    pub fn path_at(&self, position: u64) -> &Path {
+        self.file_path(self.file_at(position))
     }
 
     /// Whether there are no bytes.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
-    /// The file's path as it was given, or `<memory>`.
+    /// The file's path as it was given, or `<memory>`; of several files, the first one's.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.file_path(0)
     }
 
     /// Where the bytes are served from.
@@ -149,7 +210,7 @@ impl Storage {
         match self.inner {
             Inner::Resident(_) => Backing::Resident,
             Inner::Mapped(_) => Backing::Mapped,
-            Inner::Positional(_) => Backing::Positional,
+            Inner::Positional => Backing::Positional,
         }
     }
 
@@ -159,7 +220,7 @@ impl Storage {
         match &self.inner {
             Inner::Resident(resident) => Some(resident.as_slice()),
             Inner::Mapped(mapped) => Some(mapped.as_slice()),
-            Inner::Positional(_) => None,
+            Inner::Positional => None,
         }
     }
 
@@ -171,45 +232,46 @@ impl Storage {
     ///
     /// [`FormatError::Truncated`] if the file ends before `buf` is full, [`Error::Io`] if the system cannot read.
     pub fn read_exact_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        let end = offset.saturating_add(buf.len() as u64);
-        if end > self.len {
-            return Err(FormatError::Truncated { expected: end, found: self.len }.at(&self.path));
+        let index = self.files.index_at(offset);
+        let place = &self.files.places()[index];
+        let (start, end) = (place.positions.start, offset.saturating_add(buf.len() as u64));
+        if end > place.positions.end {
+            let found = place.positions.end - start;
+            return Err(FormatError::Truncated { expected: end - start, found }.at(&place.path));
         }
-        let file = match &self.inner {
-            Inner::Resident(resident) => {
+        let Some(file) = self.files.handle(index) else {
+            if let Some(bytes) = self.as_slice() {
                 // Both fit into usize: `end` is at most the length of a slice.
-                buf.copy_from_slice(&resident.as_slice()[offset as usize..end as usize]);
-                return Ok(());
+                buf.copy_from_slice(&bytes[offset as usize..end as usize]);
             }
-            Inner::Mapped(mapped) => mapped.file(),
-            Inner::Positional(file) => file,
+            return Ok(());
         };
-        match file.read_full_at(offset, buf) {
+        let at = offset - start;
+        match file.read_full_at(at, buf) {
             Ok(read) if read == buf.len() => Ok(()),
             Ok(read) => {
-                let found = file.len_now().unwrap_or(self.len).min(offset + read as u64);
-                Err(FormatError::Truncated { expected: self.len, found }.at(&self.path))
+                let expected = place.positions.end - start;
+                let found = file.len_now().unwrap_or(expected).min(at + read as u64);
+                Err(FormatError::Truncated { expected, found }.at(&place.path))
             }
             Err(source) => {
-                let action = format!("read {} bytes at {offset}", buf.len());
-                Err(Error::io(action, &*self.path, source))
+                let action = format!("read {} bytes at {at}", buf.len());
+                Err(Error::io(action, &*place.path, source))
             }
         }
     }
 
-    /// The file's length as it is now, or `None` if its bytes are in memory. One system call.
+    /// The length of file `file` as it is now, or `None` if its bytes are in memory. One system call.
     ///
     /// # Errors
     ///
     /// [`Error::Io`] if the system cannot tell.
-    pub fn file_len_now(&self) -> Result<Option<u64>> {
-        let file = match &self.inner {
-            Inner::Resident(_) => return Ok(None),
-            Inner::Mapped(mapped) => mapped.file(),
-            Inner::Positional(file) => file,
-        };
-        let len = file.len_now().map_err(|source| Error::io("look at", &*self.path, source))?;
-        Ok(Some(len))
+    pub fn file_len_now(&self, file: usize) -> Result<Option<u64>> {
+        let Some(handle) = self.files.handle(file) else { return Ok(None) };
+        match handle.len_now() {
+            Ok(len) => Ok(Some(len)),
+            Err(source) => Err(Error::io("look at", self.file_path(file), source)),
+        }
     }
 
     /// Tells the kernel in which order the file is going to be read.
@@ -221,8 +283,8 @@ impl Storage {
     pub fn advise(&self, access: Access) {
         match &self.inner {
             Inner::Resident(_) => {}
-            Inner::Mapped(mapped) => mapped.advise(access),
-            Inner::Positional(file) => advise_file(file, access),
+            Inner::Mapped(mapped) => mapped.advise(&self.files, access),
+            Inner::Positional => advise_files(&self.files, access),
         }
     }
 
@@ -234,8 +296,7 @@ impl Storage {
     pub fn prefetch(&self, ranges: &[Range<u64>]) {
         match &self.inner {
             Inner::Resident(_) => {}
-            Inner::Mapped(mapped) => mapped.prefetch(ranges),
-            Inner::Positional(file) => mapped::prefetch_file(file, self.len, ranges),
+            Inner::Mapped(_) | Inner::Positional => mapped::prefetch(&self.files, ranges),
         }
     }
 
@@ -248,7 +309,7 @@ impl Storage {
     #[inline]
     pub fn touch(&self, ranges: &[Range<u64>]) {
         if let Inner::Mapped(mapped) = &self.inner {
-            mapped.touch(ranges);
+            mapped.touch(&self.files, ranges);
         }
     }
 
@@ -263,7 +324,7 @@ impl Storage {
     /// What the file costs in memory. Walks page tables: made for reports, not for loops.
     pub fn memory(&self) -> MemoryUse {
         let nothing = MemoryUse {
-            file_bytes: self.len,
+            file_bytes: self.file_bytes(),
             resident_bytes: None,
             private_bytes: Some(0),
             mapped_bytes: 0,
@@ -271,13 +332,13 @@ impl Storage {
         };
         match &self.inner {
             Inner::Resident(_) => MemoryUse {
-                resident_bytes: Some(self.len),
-                private_bytes: Some(self.len),
+                resident_bytes: Some(nothing.file_bytes),
+                private_bytes: Some(nothing.file_bytes),
                 ..nothing
             },
-            Inner::Mapped(mapped) => mapped.memory(nothing),
-            Inner::Positional(file) => {
-                MemoryUse { resident_bytes: mapped::cached_bytes(file, self.len), ..nothing }
+            Inner::Mapped(mapped) => mapped.memory(&self.files, nothing),
+            Inner::Positional => {
+                MemoryUse { resident_bytes: mapped::cached_bytes(&self.files), ..nothing }
             }
         }
     }
@@ -286,15 +347,20 @@ impl Storage {
 impl fmt::Debug for Storage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Storage")
-            .field("path", &self.path)
-            .field("len", &self.len)
+            .field("path", &self.path())
+            .field("len", &self.len())
+            .field("files", &self.files())
             .field("backing", &self.backing())
             .finish()
     }
 }
 
 /// Tells the kernel the order of reads by position; a refusal changes nothing but speed.
-pub(super) fn advise_file(file: &PositionedFile, access: Access) {
+pub(super) fn advise_files(files: &Files, access: Access) {
+    files.open_files().for_each(|(file, _)| advise_file(file, access));
+}
+
+fn advise_file(file: &PositionedFile, access: Access) {
     #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
     {
         let advice = match access {

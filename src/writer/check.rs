@@ -294,7 +294,7 @@ impl Checker {
     }
 }
 
-pub(super) fn refuse(
+pub(crate) fn refuse(
     sample: u64,
     attribute: &str,
     expected: impl Into<String>,

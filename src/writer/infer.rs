@@ -19,9 +19,9 @@ const EDGE_INDEX: &str = "edge_index";
 const NODE_KEYS: [&str; 7] = ["x", "feat", "pos", "batch", "node_type", "n_id", "tf"];
 
 /// An inferred schema, and what must be computed for each sample to fit it.
-#[derive(Debug)]
-pub(super) struct Inferred {
-    pub schema: Schema,
+#[derive(Debug, Clone)]
+pub(crate) struct Inferred {
+    pub(super) schema: Schema,
     has_nodes: bool,
     /// Attributes incremented by `max + 1`, with the hidden attribute that holds it.
     maxima: Vec<(String, String, DType)>,

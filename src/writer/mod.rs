@@ -19,7 +19,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value as Json, json};
 
-use check::{Checker, refuse};
+use check::Checker;
+pub(crate) use check::refuse;
 use infer::Inferred;
 use lengths::{GrowingTable, LengthTables, Lengths};
 use narrowing::Narrowing;
@@ -32,7 +33,9 @@ use statistics::{LengthStatistics, ValueStatistics};
 use crate::error::{Error, Result};
 use crate::format::directory::{AttributeEntry, AxisEntry, AxisLengths, Directory, Section, Table};
 use crate::format::header::Header;
-use crate::format::{Attribute, DType, MAX_DIRECTORY_BYTES, Schema, VERSION_MINOR, Value, json};
+use crate::format::{
+    Attribute, DType, MAX_DIRECTORY_BYTES, Schema, Shard, VERSION_MINOR, Value, json,
+};
 use crate::storage::{PendingFile, Publish};
 
 /// What [`Writer::finish`] has made.
@@ -89,6 +92,19 @@ pub struct Writer {
     poison: Option<String>,
     /// `None` until the first sample of an inferred schema.
     body: Option<Body>,
+}
+
+/// What a writer of further samples of the same kind has to know.
+#[derive(Debug, Clone)]
+pub(crate) struct Begun {
+    pub schema: Schema,
+    inferred: Option<Inferred>,
+}
+
+impl Begun {
+    pub(crate) fn declared(schema: Schema) -> Self {
+        Begun { schema, inferred: None }
+    }
 }
 
 /// The part of a writer that needs the schema.
@@ -184,10 +200,10 @@ impl Writer {
     pub(crate) fn with_options(
         path: &Path,
         mode: Publish,
-        schema: Option<Schema>,
+        begun: Option<Begun>,
         options: WriterOptions,
     ) -> Result<Self> {
-        if let Some(schema) = &schema {
+        if let Some(Begun { schema, .. }) = &begun {
             // That of a file with attributes which this version cannot read may name one of them, and what would be written
             // by it could not be opened.
             Schema::new(schema.axes().to_vec(), schema.attributes().to_vec())?;
@@ -201,8 +217,8 @@ impl Writer {
             poison: None,
             body: None,
         };
-        match schema {
-            Some(schema) => writer.body = Some(writer.begin(schema, None)?),
+        match begun {
+            Some(begun) => writer.body = Some(writer.begin(begun.schema, begun.inferred)?),
             // Find out now, not at the first sample, that the file can never be published.
             None => drop(PendingFile::create(path, mode)?),
         }
@@ -328,6 +344,22 @@ impl Writer {
         self.samples == 0
     }
 
+    /// What further writers need to go on with samples of this kind; `None` while the schema is yet to be inferred.
+    pub(crate) fn begun(&self) -> Option<Begun> {
+        let body = self.body.as_ref()?;
+        Some(Begun { schema: body.schema.clone(), inferred: body.inferred.clone() })
+    }
+
+    /// Bytes of values so far, as stored.
+    pub(crate) fn value_bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Says, now that it is known, which part of its dataset the file is.
+    pub(crate) fn set_shard(&mut self, shard: Shard) {
+        self.options.shard = Some(shard);
+    }
+
     /// The schema; `None` while it is yet to be inferred.
     pub fn schema(&self) -> Option<&Schema> {
         self.body.as_ref().map(|body| &body.schema)
@@ -358,9 +390,7 @@ impl Writer {
         if let Some(progress) = &mut self.options.progress {
             progress(WriterProgress { samples, bytes: self.bytes });
         }
-        let metadata = std::mem::take(&mut self.options.metadata);
-        let (laid, directory) =
-            body.complete(self.options.alignment, self.options.statistics, metadata)?;
+        let (laid, directory) = body.complete(&mut self.options)?;
         let directory_bytes = directory.to_bytes();
         if directory_bytes.len() as u64 > MAX_DIRECTORY_BYTES {
             return Err(Error::schema(
@@ -506,18 +536,13 @@ impl Body {
     }
 
     /// Writes what can only be written at the end, lays the sections out and describes them.
-    fn complete(
-        mut self,
-        alignment: u64,
-        gather: bool,
-        metadata: Map<String, Json>,
-    ) -> Result<(LaidOut, Directory)> {
+    fn complete(mut self, options: &mut WriterOptions) -> Result<(LaidOut, Directory)> {
         for state in &mut self.attributes {
             if let Some(validity) = &mut state.validity {
                 validity.flush(&mut self.spool)?;
             }
         }
-        let statistics = if gather { Some(self.write_statistics()?) } else { None };
+        let statistics = if options.statistics { Some(self.write_statistics()?) } else { None };
         let Body { spool, mut schema, attributes, lengths, .. } = self;
         for (place, state) in attributes.iter().enumerate() {
             schema.set_stored(place, state.stored(&schema.attributes()[place]));
@@ -572,13 +597,15 @@ impl Body {
             .collect();
         let statistics = statistics.map(section_of);
         let directory = Directory {
-            alignment,
+            alignment: options.alignment,
             sections,
             axes,
             attributes,
             refused: Vec::new(),
             statistics,
-            metadata,
+            metadata: std::mem::take(&mut options.metadata),
+            shard: options.shard.take(),
+            base: options.base,
             schema,
         };
         Ok((laid, directory))

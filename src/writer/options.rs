@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 
-use super::Writer;
 use super::spool::{SpoolOptions, Strategy};
+use super::{Begun, Writer};
 use crate::error::{Error, Result};
 use crate::format::{
-    ALIGNMENT_DEFAULT, ALIGNMENT_MAX, ALIGNMENT_MIN, MAX_JSON_DEPTH, Schema, json,
+    ALIGNMENT_DEFAULT, ALIGNMENT_MAX, ALIGNMENT_MIN, Fingerprint, MAX_JSON_DEPTH, MAX_NAME_BYTES,
+    Schema, Shard, json,
 };
 use crate::storage::{Disk, Publish};
 
@@ -45,6 +46,8 @@ pub struct WriterOptions {
     pub(super) statistics: bool,
     pub(super) narrow: bool,
     pub(super) metadata: Map<String, Json>,
+    pub(super) shard: Option<Shard>,
+    pub(super) base: Option<Fingerprint>,
     pub(super) spool: SpoolOptions,
     pub(super) progress: Option<ProgressFn>,
 }
@@ -57,6 +60,8 @@ impl Default for WriterOptions {
             statistics: true,
             narrow: false,
             metadata: Map::new(),
+            shard: None,
+            base: None,
             spool: SpoolOptions::default(),
             progress: None,
         }
@@ -148,6 +153,44 @@ impl WriterOptions {
         Ok(self)
     }
 
+    /// Says in the file that it is one of the files of a dataset: [`Dataset::open`](crate::Dataset::open) of the folder serves
+    /// all as one. [`ShardedWriter`](crate::ShardedWriter) numbers them itself; this is for whoever deals shards out to processes.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the dataset's name has no byte or more than 1,024.
+    pub fn shard(mut self, shard: Shard) -> Result<Self> {
+        if !(1..=MAX_NAME_BYTES).contains(&shard.dataset.len()) {
+            return Err(Error::Unsupported {
+                what: format!("a dataset named by {} bytes", shard.dataset.len()).into(),
+                problem: format!("use 1 to {MAX_NAME_BYTES}").into(),
+            });
+        }
+        self.shard = Some(shard);
+        Ok(self)
+    }
+
+    /// Says in the file that its attributes are further ones of the samples of another file.
+    pub(crate) fn base(mut self, base: Fingerprint) -> Self {
+        self.base = Some(base);
+        self
+    }
+
+    /// The same options for another file; progress is reported by the first alone.
+    pub(crate) fn again(&self) -> Self {
+        WriterOptions {
+            metadata: self.metadata.clone(),
+            shard: self.shard.clone(),
+            spool: self.spool.clone(),
+            progress: None,
+            ..*self
+        }
+    }
+
+    /// A writer of a new file that goes on with samples of a known kind, or infers the kind.
+    pub(crate) fn create_as(self, path: &Path, begun: Option<Begun>) -> Result<Writer> {
+        Writer::with_options(path, Publish::New, begun, self)
+    }
+
     pub(crate) fn narrows(&self) -> bool {
         self.narrow
     }
@@ -192,7 +235,7 @@ impl WriterOptions {
     /// # Errors
     /// [`Error::Io`] if the folder cannot be written to.
     pub fn create(self, path: impl AsRef<Path>, schema: Schema) -> Result<Writer> {
-        Writer::with_options(path.as_ref(), Publish::Replace, Some(schema), self)
+        Writer::with_options(path.as_ref(), Publish::Replace, Some(Begun::declared(schema)), self)
     }
 
     /// As [`create`](Self::create), but a file of this name is an error, now and when the new one is complete.
@@ -200,7 +243,7 @@ impl WriterOptions {
     /// # Errors
     /// [`Error::AlreadyExists`]; otherwise as [`create`](Self::create).
     pub fn create_new(self, path: impl AsRef<Path>, schema: Schema) -> Result<Writer> {
-        Writer::with_options(path.as_ref(), Publish::New, Some(schema), self)
+        Writer::with_options(path.as_ref(), Publish::New, Some(Begun::declared(schema)), self)
     }
 
     /// A writer whose schema is inferred from the first sample, by PyG's rules of naming.
@@ -228,6 +271,8 @@ impl fmt::Debug for WriterOptions {
             .field("statistics", &self.statistics)
             .field("narrow", &self.narrow)
             .field("metadata", &self.metadata)
+            .field("shard", &self.shard)
+            .field("base", &self.base)
             .field("spool", &self.spool)
             .finish_non_exhaustive()
     }

@@ -83,7 +83,7 @@ impl<'a> NewSample<'a> {
         &self.values
     }
 
-    pub(super) fn axes(&self) -> &[(&'a str, u64)] {
+    pub(crate) fn axes(&self) -> &[(&'a str, u64)] {
         &self.axes
     }
 }

@@ -139,11 +139,13 @@ fn what_is_no_fencepost_file_is_1_and_what_is_not_there_2() {
     let empty = folder.path().join("empty.fence");
     fs::write(&empty, "").unwrap();
     let absent = folder.path().join("absent.fence");
+    let nothing = folder.path().join("nothing");
+    fs::create_dir(&nothing).unwrap();
     for command in ["info", "head", "stats", "plan"] {
         run!(command, &other).fails(1, "not a fencepost file");
         assert_eq!(run!(command, &empty).code, Some(1));
         run!(command, &absent).fails(2, "absent.fence");
-        run!(command, folder.path()).fails(2, "cannot");
+        run!(command, &nothing).fails(2, "cannot find the shards");
     }
     assert_eq!(run!("verify", &other).code, Some(1));
     run!("verify", &absent).fails(2, "absent.fence");
