@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::format::narrow::{is_legal, narrower};
+use crate::format::narrow::holds_all;
 use crate::format::{Attribute, DType, Schema};
 use crate::reader::{Dataset, SampleBuf};
 use crate::storage::Access;
@@ -130,8 +130,7 @@ fn stored_type(attribute: &Attribute, datasets: &[Dataset], anew: bool) -> DType
         .filter_map(|dataset| dataset.schema().attribute(attribute.name()))
         .map(Attribute::stored_dtype)
         .collect();
-    let holds = |wide: DType| stored.iter().all(|&one| one == wide || is_legal(one, wide));
-    narrower(dtype).iter().copied().find(|&wide| holds(wide)).unwrap_or(dtype)
+    holds_all(dtype, &stored)
 }
 
 /// Samples that are asked for together: enough for the disk to be busy, and few enough to be there still when they are read.

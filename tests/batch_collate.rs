@@ -7,7 +7,7 @@ mod support;
 use batches::{fields_of, made, reference};
 use fencepost::{Batch, Collator, CollatorBuilder, Dataset, Error};
 use proptest::prelude::*;
-use support::{all_backings, write};
+use support::{all_backings, folder_backings, write, write_shards};
 
 fn asked(builder: CollatorBuilder, asked: &batches::Asked) -> Collator {
     builder
@@ -31,7 +31,11 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.fence");
         write(&path, &made.schema, &made.samples);
-        for dataset in all_backings(&path) {
+        // The same in several files, one of which may have no sample.
+        let shards = folder.path().join("shards");
+        let third = made.samples.len() / 3;
+        write_shards(&shards, &made.schema, &made.samples, &[third, third, made.samples.len() - third]);
+        for dataset in all_backings(&path).into_iter().chain(folder_backings(&shards)) {
             let collator = asked(Collator::builder(&dataset), &made.asked);
             // One batch after the other in the same memory, so that what is left of one would be seen in the next.
             let mut batch = Batch::new();

@@ -133,6 +133,45 @@ fn types_without_a_narrower_one_and_sets_without_values_stay() {
 }
 
 /// Values that lie where types end, and anything else.
+/// What stands in for a value that is not there takes as many bytes as one that is.
+#[test]
+fn an_optional_attribute_that_the_first_samples_lack() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("narrow.fence");
+    let pair = Attribute::new("maybe", DType::I64, dims![2]).optional();
+    let schema = Schema::builder().attribute(pair).build().unwrap();
+    for (values, stored) in [
+        (vec![None, None, Some([1i64, 2]), None, Some([-3, 4])], DType::I8),
+        (vec![None, Some([1, 300]), None, Some([1 << 40, 0]), None], DType::I64),
+        (vec![None, None], DType::U8),
+    ] {
+        let mut writer = Writer::options().narrow(true).create(&path, schema.clone()).unwrap();
+        for pair in &values {
+            let sample = match pair {
+                Some(pair) => {
+                    NewSample::new().tensor("maybe", TensorView::from_slice(pair, &[2]).unwrap())
+                }
+                None => NewSample::new(),
+            };
+            writer.push(&sample).unwrap();
+        }
+        writer.finish().unwrap();
+        for dataset in all_backings(&path) {
+            assert!(dataset.verify().unwrap().ok());
+            assert_eq!(dataset.schema().attribute("maybe").unwrap().stored_dtype(), stored);
+            let mut buffer = SampleBuf::new();
+            for (at, pair) in values.iter().enumerate() {
+                let sample = dataset.read(at as u64, &mut buffer).unwrap();
+                let found = sample
+                    .find("maybe")
+                    .unwrap()
+                    .map(|value| value.as_slice::<i64>().unwrap().to_vec());
+                assert_eq!(found, pair.map(|pair| pair.to_vec()));
+            }
+        }
+    }
+}
+
 fn integers() -> impl Strategy<Value = i64> {
     prop_oneof![
         4 => -3i64..300,

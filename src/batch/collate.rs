@@ -24,7 +24,7 @@ use super::padded::Padding;
 use super::plan::{Arrangement, CollatePlan, Field, FilePlan, IncrementPlan, Row, SlicesSource};
 use super::sink::{BatchSink, PoolSink};
 use super::strings::StringParts;
-use crate::aligned::AlignedBytes;
+use crate::aligned::{ALIGNMENT, AlignedBytes};
 use crate::error::{Error, FormatError, Result};
 use crate::format::{DType, Schema, Shape};
 use crate::reader::{Dataset, Inner};
@@ -44,6 +44,11 @@ impl Failure {
 
     pub(super) fn whole(error: Error) -> Self {
         Failure { position: None, error }
+    }
+
+    /// The same of a part of a batch, as that of the batch.
+    pub(super) fn behind(self, samples: usize) -> Self {
+        Failure { position: self.position.map(|position| position + samples), ..self }
     }
 
     /// The error that callers get: it names the sample.
@@ -574,7 +579,6 @@ impl Fill<'_> {
             ABSENT => (0, 0),
             start => (start, block.elements * file.place(*row).stored.size()),
         };
-        let ranges = || located.blocks.iter().zip(&*rows).map(range);
         let has_all = !plan.optional || located.blocks.iter().all(|block| block.start != ABSENT);
         let as_stored = file.stored_runs(rows).all(|(_, stored)| stored == plan.dtype);
         let plain = as_stored && increment.values.is_empty() && located.pieces == 1;
@@ -582,20 +586,28 @@ impl Fill<'_> {
             Some(bytes) => (bytes, &located.blocks),
             None if plain && has_all && !padded => {
                 // The reads fill the place itself.
-                fetch(inner, ranges(), place)?;
+                fetch(inner, located.blocks.iter().zip(&*rows).map(range), place)?;
                 (&[], &[])
             }
             None => {
                 staged.clear();
-                let mut end = 0;
-                for (block, (_, len)) in located.blocks.iter().zip(ranges()) {
-                    let start = if block.start == ABSENT { ABSENT } else { end };
-                    staged.push(Block { start, elements: block.elements });
-                    end += len as u64;
+                let mut end = 0usize;
+                for (run, _) in file.stored_runs(rows) {
+                    // Behind values of another type.
+                    let start = end.next_multiple_of(ALIGNMENT);
+                    end = start;
+                    let ranges =
+                        || located.blocks[run.clone()].iter().zip(&rows[run.clone()]).map(range);
+                    for (block, (_, len)) in located.blocks[run.clone()].iter().zip(ranges()) {
+                        let start = if block.start == ABSENT { ABSENT } else { end as u64 };
+                        staged.push(Block { start, elements: block.elements });
+                        end += len;
+                    }
+                    // The sum of lengths in memory.
+                    staging.resize(end);
+                    fetch(inner, ranges(), &mut staging.as_mut_slice()[start..])
+                        .map_err(|failure| failure.behind(run.start))?;
                 }
-                // The sum of lengths in memory.
-                staging.resize(end as usize);
-                fetch(inner, ranges(), staging.as_mut_slice())?;
                 (staging.as_slice(), staged)
             }
         };

@@ -211,7 +211,7 @@ pub(super) fn of_hidden(
     }
     let stored_of = |row: &Row| Some(places[row.part].hidden.as_ref()?.stored);
     into.resize(samples.len() * rows * dtype.size());
-    let mut done = 0;
+    let (mut done, mut behind) = (0, 0);
     for same in samples.chunk_by(|one, other| stored_of(one) == stored_of(other)) {
         let Some(stored) = same.first().and_then(stored_of) else { continue };
         let size = rows * stored.size();
@@ -222,13 +222,13 @@ pub(super) fn of_hidden(
         let end = done + same.len() * rows * dtype.size();
         let to = &mut into.as_mut_slice()[done..end];
         if stored == dtype {
-            fetch(inner, ranges, to)?;
+            fetch(inner, ranges, to).map_err(|failure| failure.behind(behind))?;
         } else {
             raw.resize(same.len() * size);
-            fetch(inner, ranges, raw.as_mut_slice())?;
+            fetch(inner, ranges, raw.as_mut_slice()).map_err(|failure| failure.behind(behind))?;
             narrow::widen_into(stored, dtype, raw.as_slice(), to);
         }
-        done = end;
+        (done, behind) = (end, behind + same.len());
     }
     sums!(
         dtype,

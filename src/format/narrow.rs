@@ -25,6 +25,13 @@ pub(crate) const fn narrower(logical: DType) -> &'static [DType] {
     }
 }
 
+/// The type that holds every value that is stored as one of these: one narrower than `dtype` if there is one, the first of the
+/// table.
+pub(crate) fn holds_all(dtype: DType, stored: &[DType]) -> DType {
+    let holds = |wide: DType| stored.iter().all(|&one| one == wide || is_legal(one, wide));
+    narrower(dtype).iter().copied().find(|&wide| holds(wide)).unwrap_or(dtype)
+}
+
 /// Whether values of `logical` may be stored as `stored`, other than as themselves.
 pub(crate) fn is_legal(stored: DType, logical: DType) -> bool {
     narrower(logical).contains(&stored)

@@ -10,13 +10,14 @@ use super::parts::{OpenFile, Part, Parts};
 use super::plan::Plans;
 use crate::error::{Error, Result};
 use crate::format::directory::{AxisLengths, Directory, Refused};
-use crate::format::{Fingerprint, Schema, Shard};
+use crate::format::narrow::holds_all;
+use crate::format::{DType, Fingerprint, Schema, Shard};
 use crate::storage::Storage;
 
 /// What the files make together.
 pub(super) struct Assembly {
     pub parts: Parts,
-    /// The logical schema of every part; stored types are those of the first.
+    /// The logical schema of every part; an attribute's stored type is one that holds those of all.
     pub schema: Schema,
     pub refused: Vec<Refused>,
 }
@@ -53,10 +54,18 @@ pub(super) fn assemble(
         parts.push(Part { first: 0, samples, files: group.as_slice().into(), plans });
     }
     // There is a file, and so a group.
-    let schema = match schema {
+    let mut schema = match schema {
         Some((_, schema)) => schema,
         None => Schema::new(Vec::new(), Vec::new())?,
     };
+    if parts.len() > 1 {
+        for attribute in 0..schema.attributes().len() {
+            let stored = parts.iter().map(|part| part.plans.attributes[attribute].stored);
+            let stored: Vec<DType> = stored.collect();
+            let holding = holds_all(schema.attributes()[attribute].dtype(), &stored);
+            schema.set_stored(attribute, holding);
+        }
+    }
     let refused = groups.first().into_iter().flatten();
     let refused = refused.flat_map(|&file| files[file].directory.refused.iter().cloned()).collect();
     let mut end = 0u64;

@@ -260,8 +260,8 @@ impl Dataset {
         Ok(Sample::buffered(&self.inner, (part, index), &self.attributes, buffer))
     }
 
-    /// The schema: all axes and attributes that can be read, hidden ones included. Of several files, how values are stored
-    /// is that of the first.
+    /// The schema: all axes and attributes that can be read, hidden ones included. Where several files store an attribute
+    /// differently, its stored type is one that holds the values of all.
     pub fn schema(&self) -> &Schema {
         &self.inner.schema
     }
@@ -269,6 +269,16 @@ impl Dataset {
     /// Names of the attributes of this view, in file order.
     pub fn attribute_names(&self) -> impl Iterator<Item = &str> {
         self.attributes.iter().map(|&attribute| self.inner.schema.attributes()[attribute].name())
+    }
+
+    /// Whether some file stores an attribute as a narrower type, so that its values cannot be borrowed.
+    ///
+    /// # Errors
+    /// [`Error::UnknownName`]; [`Error::AttributeRefused`].
+    pub fn is_narrowed(&self, name: &str) -> Result<bool> {
+        let attribute = self.inner.attribute_index(name, &self.attributes)?;
+        let mut plans = self.inner.parts.iter().map(|part| &part.plans.attributes[attribute]);
+        Ok(plans.any(|plan| plan.stored != plan.dtype))
     }
 
     /// Attributes that this version cannot read, with the reason.

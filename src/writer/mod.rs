@@ -508,7 +508,9 @@ impl Body {
                 }
                 None => {
                     let attribute = &self.schema.attributes()[place];
-                    let stored = state.stored(attribute);
+                    // As the values that follow will be, also before the first of them.
+                    let chosen = state.narrowing.as_ref().map(Narrowing::stored);
+                    let stored = chosen.unwrap_or(attribute.stored_dtype());
                     self.zeros.clear();
                     if !stored.is_string() {
                         // Zero bits are zero in every type. They were proved to fit into memory.

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use fencepost::{
-    Attribute, Backing, DType, Dataset, Dim, NewSample, Sample, SampleBuf, Schema, StringsView,
-    TensorView, Value, Writer,
+    Attribute, Backing, DType, Dataset, Dim, NewSample, Sample, SampleBuf, Schema, Shard,
+    StringsView, TensorView, Value, Writer,
 };
 use proptest::prelude::*;
 
@@ -20,6 +20,50 @@ pub(crate) fn all_backings(path: &Path) -> Vec<Dataset> {
         unsafe { Dataset::map(path).unwrap() },
         Dataset::from_bytes(&std::fs::read(path).unwrap()).unwrap(),
     ]
+}
+
+/// The files of a folder as one dataset, served by every backing that can.
+pub(crate) fn folder_backings(folder: &Path) -> Vec<Dataset> {
+    vec![
+        Dataset::load(folder).unwrap(),
+        Dataset::open(folder).unwrap(),
+        // SAFETY: as above.
+        #[cfg(unix)]
+        unsafe {
+            Dataset::map(folder).unwrap()
+        },
+    ]
+}
+
+/// Writes samples as shards that end at `ends`, every other one narrow, so that parts of one dataset are stored differently.
+pub(crate) fn write_shards(
+    folder: &Path,
+    schema: &Schema,
+    samples: &[OwnedSample],
+    ends: &[usize],
+) {
+    std::fs::create_dir_all(folder).unwrap();
+    let mut first = 0;
+    for (number, &end) in ends.iter().chain([&samples.len()]).enumerate() {
+        let shard = Shard {
+            first: Some(first as u64),
+            last: number == ends.len(),
+            ..Shard::new("set", number as u64)
+        };
+        let mut writer = Writer::options()
+            .narrow(number % 2 == 1)
+            .alignment(if number % 3 == 0 { 64 } else { 4096 })
+            .and_then(|options| options.shard(shard))
+            .and_then(|options| {
+                options
+                    .check_indices(false)
+                    .create(folder.join(Shard::file_name(number as u64)), schema.clone())
+            })
+            .unwrap();
+        samples[first..end].iter().for_each(|sample| sample.push_to(&mut writer).unwrap());
+        writer.finish().unwrap();
+        first = end;
+    }
 }
 
 /// The value of one attribute, owned.
