@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::format::Schema;
 use crate::reader::Dataset;
-use crate::writer::{NewSample, Summary, Writer, WriterOptions, refuse};
+use crate::writer::{NewSample, Summary, Writer, WriterOptions, inferred_schema, refuse};
 
 const IN_ORDER: &str = "push the samples in the file's order, each once";
 
@@ -42,8 +42,9 @@ const IN_ORDER: &str = "push the samples in the file's order, each once";
 pub struct Overlay {
     base: Dataset,
     writer: Writer,
-    /// Axes of the base that the new attributes run along, or that are named beside them.
-    axes: Vec<String>,
+    /// Axes of the base that the new attributes run along, or that are named beside them. `None` while the schema is yet to be
+    /// inferred.
+    axes: Option<Vec<String>>,
 }
 
 impl Overlay {
@@ -58,33 +59,22 @@ impl Overlay {
         schema: Schema,
         options: WriterOptions,
     ) -> Result<Self> {
-        let refuse = |problem: String| Error::Unsupported {
-            what: format!("adding attributes to {}", base.path().display()).into(),
-            problem: problem.into(),
-        };
-        let mut files = base.files();
-        let (Some(file), None) = (files.next(), files.next()) else {
-            return Err(refuse(
-                "it is several files: add to each of its shards, or compact it into one".into(),
-            ));
-        };
-        if base.file_range() != Some(file.samples) {
-            return Err(refuse("the dataset is a view of some samples: take all of them".into()));
-        }
-        let known = |name: &str| {
-            base.schema().attribute(name).is_some()
-                || base.refused_attributes().any(|(refused, _)| refused == name)
-        };
-        if let Some(twice) = schema.attributes().iter().find(|one| known(one.name())) {
-            return Err(refuse(format!(
-                "it has an attribute {:?} already: choose another name, or leave the old one out with `rewrite`",
-                twice.name()
-            )));
-        }
-        let shared = |axis: &&String| base.schema().axes().contains(axis);
-        let axes = schema.axes().iter().filter(shared).cloned().collect();
-        let writer = options.base(base.fingerprint()).create(path, schema)?;
-        Ok(Overlay { base: base.clone(), writer, axes })
+        let axes = shared_axes(base, &schema)?;
+        let writer = for_base(base, options)?.create(path, schema)?;
+        Ok(Overlay { base: base.clone(), writer, axes: Some(axes) })
+    }
+
+    /// As [`create`](Self::create); the schema is inferred from the first sample, by PyG's rules of naming.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create), the names at the first sample.
+    pub fn create_inferred(
+        path: impl AsRef<Path>,
+        base: &Dataset,
+        options: WriterOptions,
+    ) -> Result<Self> {
+        let writer = for_base(base, options)?.create_inferred(path)?;
+        Ok(Overlay { base: base.clone(), writer, axes: None })
     }
 
     /// Samples pushed so far.
@@ -95,6 +85,11 @@ impl Overlay {
     /// Whether no sample was pushed yet.
     pub fn is_empty(&self) -> bool {
         self.writer.is_empty()
+    }
+
+    /// The schema of the new attributes; `None` while it is yet to be inferred.
+    pub fn schema(&self) -> Option<&Schema> {
+        self.writer.schema()
     }
 
     /// Appends the new attributes of the next sample. All or nothing, as [`Writer::push`].
@@ -108,7 +103,11 @@ impl Overlay {
             return Err(refuse(index, "*", expected, "one more", IN_ORDER));
         }
         let mut sample = sample.clone();
-        for axis in &self.axes {
+        let inferred = match &self.axes {
+            Some(_) => None,
+            None => Some(shared_axes(&self.base, &inferred_schema(&sample)?)?),
+        };
+        for axis in self.axes.iter().chain(&inferred).flatten() {
             let length = self.base.axis_len(index, axis)?;
             match sample.axes().iter().find(|(name, _)| name == axis) {
                 None => sample.push_axis(axis, length),
@@ -119,7 +118,11 @@ impl Overlay {
                 Some(_) => {}
             }
         }
-        self.writer.push(&sample)
+        self.writer.push(&sample)?;
+        if inferred.is_some() {
+            self.axes = inferred;
+        }
+        Ok(())
     }
 
     /// Completes the file and gives it its name.
@@ -135,4 +138,44 @@ impl Overlay {
         }
         self.writer.finish()
     }
+}
+
+fn refused(base: &Dataset, problem: String) -> Error {
+    Error::Unsupported {
+        what: format!("adding attributes to {}", base.path().display()).into(),
+        problem: problem.into(),
+    }
+}
+
+/// Options of a file that adds to this one, if one can.
+fn for_base(base: &Dataset, options: WriterOptions) -> Result<WriterOptions> {
+    let mut files = base.files();
+    let (Some(file), None) = (files.next(), files.next()) else {
+        let problem = "it is several files: add to each of its shards, or compact it into one";
+        return Err(refused(base, problem.into()));
+    };
+    if base.file_range() != Some(file.samples) {
+        return Err(refused(
+            base,
+            "the dataset is a view of some samples: take all of them".into(),
+        ));
+    }
+    Ok(options.base(base.fingerprint()))
+}
+
+/// The axes of new attributes that the file has as well; their names must be new.
+fn shared_axes(base: &Dataset, schema: &Schema) -> Result<Vec<String>> {
+    let known = |name: &str| {
+        base.schema().attribute(name).is_some()
+            || base.refused_attributes().any(|(refused, _)| refused == name)
+    };
+    if let Some(twice) = schema.attributes().iter().find(|one| known(one.name())) {
+        let problem = format!(
+            "it has an attribute {:?} already: choose another name, or leave the old one out with `rewrite`",
+            twice.name()
+        );
+        return Err(refused(base, problem));
+    }
+    let shared = |axis: &&String| base.schema().axes().contains(axis);
+    Ok(schema.axes().iter().filter(shared).cloned().collect())
 }

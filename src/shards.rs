@@ -250,6 +250,11 @@ impl ShardedWriter {
         self.len() == 0
     }
 
+    /// The schema; `None` while it is yet to be inferred.
+    pub fn schema(&self) -> Option<&Schema> {
+        self.begun.as_ref().map(|begun| &begun.schema)
+    }
+
     /// What [`set_source`](Self::set_source) said, before the last shard that is whole was closed or since.
     pub fn source(&self) -> Option<&str> {
         self.source.as_deref()

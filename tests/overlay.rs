@@ -225,3 +225,29 @@ fn samples_that_are_not_the_files_are_refused_when_pushed() {
         Overlay::create(home.path().join("x"), &view, more_schema(), Writer::options()).is_err()
     );
 }
+
+#[test]
+fn the_schema_of_further_attributes_is_inferred() {
+    let home = tempfile::tempdir().unwrap();
+    let (path, more) = (home.path().join("base.fence"), home.path().join("more.fence"));
+    let base = base(&path, 0..6);
+    let mut overlay = Overlay::create_inferred(&more, &base, Writer::options()).unwrap();
+    base_sample(0, |sample| {
+        assert!(overlay.push(sample).unwrap_err().to_string().contains("already"))
+    });
+    for id in 0..6 {
+        let (pos, label) = (vec![id as f32; 3 * nodes(id)], [id]);
+        let pos = TensorView::from_slice(&pos, &[nodes(id), 3]).unwrap();
+        let label = TensorView::from_slice(&label, &[]).unwrap();
+        overlay.push(&NewSample::new().tensor("pos", pos).tensor("label", label)).unwrap();
+    }
+    overlay.finish().unwrap();
+    let both = OpenOptions::new().load_all(&[&path, &more]).unwrap();
+    assert_eq!(both.schema().axes(), ["nodes", "edges"]);
+    assert_eq!(both.get(5).unwrap().attr("pos").unwrap().shape(), [2, 3]);
+    // Samples of other lengths: refused from the first on.
+    let mut overlay = Overlay::create_inferred(&more, &base, Writer::options()).unwrap();
+    let pos = [0f32; 9];
+    let pos = TensorView::from_slice(&pos, &[3, 3]).unwrap();
+    assert!(matches!(overlay.push(&NewSample::new().tensor("pos", pos)), Err(Error::Sample(_))));
+}

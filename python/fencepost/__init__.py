@@ -1,4 +1,4 @@
-"""Datasets of variable-size samples that are larger than RAM: one immutable file, served resident, mapped or positional.
+"""Datasets of variable-size samples that are larger than RAM: immutable files, served resident, mapped or positional.
 
     with fencepost.Writer("graphs.fence") as writer:
         writer.append({"x": x, "edge_index": edge_index})
@@ -17,7 +17,7 @@ import json as _json  # noqa: F401
 from importlib.metadata import PackageNotFoundError as _PackageNotFoundError
 from importlib.metadata import version as _version
 
-from . import _index, _progress, _show, _values  # noqa: F401
+from . import _index, _progress, _shards, _show, _values  # noqa: F401
 from ._errors import (
     AbsentError,
     BatchError,
@@ -37,6 +37,7 @@ from ._errors import (
     PublishError,
     SampleError,
     SchemaError,
+    ShardsError,
     UnknownNameError,
     UnreadableError,
     UnsupportedError,
@@ -47,15 +48,20 @@ from ._fencepost import (
     BadBlock,
     Batch,
     Dataset,
+    File,
     Loader,
     Metrics,
     Problem,
     Schema,
+    Shard,
+    ShardedSummary,
+    ShardedWriter,
     Summary,
     VerifyReport,
     Writer,
     open,
 )
+from ._shards import write_shards
 
 try:
     __version__ = _version("fencepost")
@@ -74,6 +80,7 @@ __all__ = [
     "Dataset",
     "Error",
     "ExistsError",
+    "File",
     "FormatError",
     "HostError",
     "IoError",
@@ -89,6 +96,10 @@ __all__ = [
     "SampleError",
     "Schema",
     "SchemaError",
+    "Shard",
+    "ShardedSummary",
+    "ShardedWriter",
+    "ShardsError",
     "Summary",
     "UnknownNameError",
     "UnreadableError",
@@ -97,4 +108,5 @@ __all__ = [
     "Writer",
     "WriterError",
     "open",
+    "write_shards",
 ]

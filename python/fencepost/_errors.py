@@ -51,6 +51,12 @@ class SchemaError(Error, ValueError):
     """A schema breaks a rule, before anything was written."""
 
 
+class ShardsError(Error, ValueError):
+    """Files that were opened together do not belong together, or some are missing. `path` is the file."""
+
+    path: str
+
+
 class SampleError(Error, ValueError):
     """A sample was refused by a writer, which is still usable: `sample`, `attribute`, `expected`, `found`."""
 

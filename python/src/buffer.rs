@@ -5,11 +5,11 @@
 
 use std::ffi::{CStr, c_int, c_void};
 use std::marker::PhantomData;
-use std::path::Path;
+use std::path::PathBuf;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use fencepost::{AlignedBytes, Buffer, DType, Dataset, Result};
+use fencepost::{AlignedBytes, Buffer, DType, Dataset, OpenOptions, Result};
 use numpy::npyffi::{NPY_ARRAY_CARRAY, NPY_ARRAY_CARRAY_RO, NpyTypes, PY_ARRAY_API};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
@@ -23,11 +23,11 @@ use crate::errors::raise;
 const MAX_DIMS: usize = 16;
 
 /// The mapped open of Python.
-pub(crate) fn map(path: &Path) -> Result<Dataset> {
+pub(crate) fn map(options: &OpenOptions, paths: &[PathBuf]) -> Result<Dataset> {
     // SAFETY: the promise that nobody truncates or rewrites the file is passed on to the user, by the documentation of
     // `fencepost.open`; the length is compared with the system's at every call, which finds the files of users who could
     // not keep it before their bytes are touched, if not always in time.
-    unsafe { Dataset::map(path) }
+    unsafe { options.map_all(paths) }
 }
 
 /// Hands out arrays over bytes that are borrowed from a Python object. Its lifetime is that of one call of [`borrowing`],

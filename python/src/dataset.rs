@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fencepost::{AttributeStatistics, Backing, Collator, DType, Dataset, SampleBuf, Value, plan};
+use fencepost::{
+    AttributeStatistics, Backing, Collator, DType, Dataset, OpenOptions, SampleBuf, Value, plan,
+};
 use numpy::{PyArray1, PyArrayDescr};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -20,6 +22,7 @@ use crate::errors::{OrRaise, raise};
 use crate::index::{self, Chosen};
 use crate::report::{self, PyVerifyReport};
 use crate::schema::PySchema;
+use crate::shard::{PyFile, PyShard};
 use crate::sync::Mutex;
 
 /// One attribute of the view.
@@ -53,7 +56,47 @@ struct Made {
 /// Collators that are kept for later batches.
 const MADE_KEPT: usize = 8;
 
-/// A file of samples, or a view of some of them.
+/// How a dataset was opened, so that a pickle can open it again.
+struct Opened {
+    /// Absolute, so that it is found from another folder.
+    paths: Vec<PathBuf>,
+    /// The backing as it was asked for.
+    backing: String,
+    partial: bool,
+}
+
+/// A path, or several.
+pub(crate) enum Paths {
+    One(PathBuf),
+    Many(Vec<PathBuf>),
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Paths {
+    type Error = PyErr;
+
+    fn extract(object: pyo3::Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(path) = object.extract::<PathBuf>() {
+            return Ok(Paths::One(path));
+        }
+        object.extract::<Vec<PathBuf>>().map(Paths::Many).map_err(|_| {
+            PyTypeError::new_err(format!(
+                "path: expected a path or a list of paths, found {}",
+                object.get_type()
+            ))
+        })
+    }
+}
+
+impl Paths {
+    fn list(self) -> Vec<PathBuf> {
+        match self {
+            Paths::One(path) => vec![path],
+            Paths::Many(paths) => paths,
+        }
+    }
+}
+
+/// A file of samples, several that are served as one, or a view of some of their samples.
 ///
 /// `ds[i]` gives a dict of read-only arrays over the file's bytes; `ds[10:20]`, `ds[[3, 1]]`, `ds[mask]` are views; `ds["x"]` is
 /// all samples' values of an attribute. Every array keeps the file open.
@@ -63,18 +106,21 @@ pub(crate) struct PyDataset {
     columns: Arc<[Column]>,
     /// Names of the attributes, if they were chosen.
     chosen: Option<Arc<[String]>>,
-    /// The backing as it was asked for.
-    asked: Arc<str>,
+    /// How it was opened.
+    opened: Arc<Opened>,
     reason: Arc<str>,
     collators: Mutex<Vec<Made>>,
     /// Memory for reading, for one thread at a time; others take their own.
     buffer: Mutex<SampleBuf>,
 }
 
-/// open(path, backing="auto")
+/// open(path, backing="auto", *, partial=False)
 /// --
 ///
-/// Open a file for reading.
+/// Open a file, or several as one, for reading.
+///
+/// path: a file; a folder, whose files are the shards of a dataset; or a list of both, which are served one after the other. A file
+/// that names another as its base adds its attributes to that one's samples. partial: shards may be missing.
 ///
 /// backing: "mapped" (pages come in as they are touched, one page cache for all processes), "positional" (each access
 /// reads), "resident" (read into memory now), or "auto": mapped on local filesystems, positional on network and FUSE
@@ -84,34 +130,32 @@ pub(crate) struct PyDataset {
 /// finds many who do it, but not all in time: a process that touches a page that is gone is ended by the system. fencepost
 /// itself replaces files by renaming, which is safe.
 #[pyfunction]
-#[pyo3(signature = (path, backing="auto"))]
-pub(crate) fn open(py: Python<'_>, path: PathBuf, backing: &str) -> PyResult<PyDataset> {
-    let (inner, reason) = py.detach(|| open_file(&path, backing))?;
-    PyDataset::of(py, inner, None, backing.into(), reason.into())
+#[pyo3(signature = (path, backing="auto", *, partial=false))]
+pub(crate) fn open(
+    py: Python<'_>,
+    path: Paths,
+    backing: &str,
+    partial: bool,
+) -> PyResult<PyDataset> {
+    let paths = path.list().iter().map(std::path::absolute).collect::<Result<_, _>>()?;
+    let opened = Opened { paths, backing: backing.to_owned(), partial };
+    let (inner, reason) = py.detach(|| open_files(&opened))?;
+    PyDataset::of(py, inner, None, opened.into(), reason.into())
 }
 
-fn open_file(path: &std::path::Path, backing: &str) -> PyResult<(Dataset, String)> {
-    // Absolute, so that a pickle finds it from another folder.
-    let path = &std::path::absolute(path)?;
-    if path.is_dir() {
-        return Err(Python::attach(|py| {
-            let message = format!(
-                "{}: is a folder: expected a file of samples; datasets of several files are not supported yet, so open the files one by one",
-                path.display()
-            );
-            raise(py, "UnsupportedError", &message)
-        }));
-    }
+fn open_files(opened: &Opened) -> PyResult<(Dataset, String)> {
+    let Opened { paths, backing, partial } = opened;
+    let options = OpenOptions::new().partial(*partial);
     let asked = || "asked for".to_owned();
-    Ok(match backing {
-        "mapped" => (buffer::map(path).or_raise()?, asked()),
-        "positional" => (Dataset::open(path).or_raise()?, asked()),
-        "resident" => (Dataset::load(path).or_raise()?, asked()),
+    Ok(match backing.as_str() {
+        "mapped" => (buffer::map(&options, paths).or_raise()?, asked()),
+        "positional" => (options.open_all(paths).or_raise()?, asked()),
+        "resident" => (options.load_all(paths).or_raise()?, asked()),
         "auto" => {
-            let advice = plan::recommend(path).or_raise()?;
+            let advice = plan::recommend_all(paths).or_raise()?;
             let dataset = match advice.backing {
-                Backing::Mapped => buffer::map(path),
-                _ => Dataset::open(path),
+                Backing::Mapped => buffer::map(&options, paths),
+                _ => options.open_all(paths),
             };
             (dataset.or_raise()?, advice.reason)
         }
@@ -125,21 +169,23 @@ fn open_file(path: &std::path::Path, backing: &str) -> PyResult<(Dataset, String
 
 /// What a pickle calls: opens the file again and sees that it is the same.
 #[pyfunction(name = "_reopen")]
-#[pyo3(signature = (path, fingerprint, backing, rows=None, names=None))]
+#[pyo3(signature = (paths, fingerprint, backing, partial, rows=None, names=None))]
 pub(crate) fn reopen(
     py: Python<'_>,
-    path: PathBuf,
+    paths: Vec<PathBuf>,
     fingerprint: &str,
-    backing: &str,
+    backing: String,
+    partial: bool,
     rows: Option<&Bound<'_, PyAny>>,
     names: Option<Vec<String>>,
 ) -> PyResult<PyDataset> {
-    let (mut inner, reason) = py.detach(|| open_file(&path, backing))?;
+    let opened = Opened { paths, backing, partial };
+    let (mut inner, reason) = py.detach(|| open_files(&opened))?;
     let found = inner.fingerprint().to_string();
     if found != fingerprint {
         let message = format!(
             "{}: is not the file that this dataset was pickled with: expected fingerprint {fingerprint}, found {found}; restore that file, or open the new one and make the view again",
-            path.display()
+            inner.path().display()
         );
         return Err(raise(py, "ChangedError", &message));
     }
@@ -152,7 +198,7 @@ pub(crate) fn reopen(
     if let Some(names) = &names {
         inner = inner.project(names).or_raise()?;
     }
-    PyDataset::of(py, inner, names.map(Into::into), backing.into(), reason.into())
+    PyDataset::of(py, inner, names.map(Into::into), opened.into(), reason.into())
 }
 
 impl PyDataset {
@@ -160,7 +206,7 @@ impl PyDataset {
         py: Python<'_>,
         inner: Dataset,
         chosen: Option<Arc<[String]>>,
-        asked: Arc<str>,
+        opened: Arc<Opened>,
         reason: Arc<str>,
     ) -> PyResult<Self> {
         let schema = inner.schema();
@@ -173,7 +219,7 @@ impl PyDataset {
                     name: PyString::intern(py, name).unbind(),
                     dtype,
                     descr: dtypes::descr(py, dtype)?.unbind(),
-                    narrow: attribute.is_some_and(|attribute| attribute.stored_dtype() != dtype),
+                    narrow: inner.is_narrowed(name).or_raise()?,
                 })
             })
             .collect::<PyResult<Vec<_>>>()?;
@@ -181,7 +227,7 @@ impl PyDataset {
             inner,
             columns: columns.into(),
             chosen,
-            asked,
+            opened,
             reason,
             collators: Mutex::default(),
             buffer: Mutex::default(),
@@ -194,7 +240,7 @@ impl PyDataset {
             inner,
             columns: self.columns.clone(),
             chosen: self.chosen.clone(),
-            asked: self.asked.clone(),
+            opened: self.opened.clone(),
             reason: self.reason.clone(),
             collators: Mutex::default(),
             buffer: Mutex::default(),
@@ -205,11 +251,20 @@ impl PyDataset {
         &self.inner
     }
 
-    /// Before the bytes of a mapped file are touched: are they still there? The other backings find out as they read.
+    /// Before the bytes of mapped files are touched: are they still there? The other backings find out as they read.
     #[inline]
     fn check(&self) -> PyResult<()> {
         if self.inner.backing() == Backing::Mapped {
             self.inner.check_length().or_raise()?;
+        }
+        Ok(())
+    }
+
+    /// The same of the files that these samples are in.
+    #[inline]
+    fn check_samples(&self, indices: &[u64]) -> PyResult<()> {
+        if self.inner.backing() == Backing::Mapped {
+            self.inner.check_length_of(indices).or_raise()?;
         }
         Ok(())
     }
@@ -254,7 +309,7 @@ impl PyDataset {
         index: u64,
         mut work: impl FnMut(&Column, Option<Value<'_>>) -> PyResult<()>,
     ) -> PyResult<()> {
-        self.check()?;
+        self.check_samples(&[index])?;
         if !self.borrows() || self.columns.iter().any(|column| column.narrow) {
             return self.read_each(py, index, |_| true, work);
         }
@@ -270,7 +325,7 @@ impl PyDataset {
         let py = slf.py();
         let out = PyDict::new(py);
         let this = slf.get();
-        this.check()?;
+        this.check_samples(&[index])?;
         if !this.borrows() {
             // One array a value, over one piece of memory: what is read into it belongs to the sample alone.
             this.read_each(
@@ -548,8 +603,8 @@ impl PyDataset {
 
     /// The lengths of sample `index` along every axis.
     fn axes_of<'py>(&self, py: Python<'py>, index: i64) -> PyResult<Bound<'py, PyDict>> {
-        self.check()?;
         let index = index::from_start(py, index, self.inner.len())?;
+        self.check_samples(&[index])?;
         let out = PyDict::new(py);
         for axis in self.inner.schema().axes() {
             out.set_item(axis, self.inner.axis_len(index, axis).or_raise()?)?;
@@ -557,11 +612,11 @@ impl PyDataset {
         Ok(out)
     }
 
-    /// Where in the file sample `index` has its tensors: name to (offset, bytes, shape). Attributes that hold strings, are stored
-    /// as another dtype, or that the sample lacks are left out.
+    /// Where sample `index` has its tensors: name to (offset, bytes, shape, path). Attributes that hold strings, are stored as
+    /// another dtype, or that the sample lacks are left out.
     fn locate<'py>(&self, py: Python<'py>, index: i64) -> PyResult<Bound<'py, PyDict>> {
-        self.check()?;
         let index = index::from_start(py, index, self.inner.len())?;
+        self.check_samples(&[index])?;
         let out = PyDict::new(py);
         for column in
             self.columns.iter().filter(|column| !column.narrow && !column.dtype.is_string())
@@ -570,7 +625,8 @@ impl PyDataset {
             if let Some(place) = self.inner.place(index, name.to_str()?).or_raise()? {
                 let length = place.bytes.end - place.bytes.start;
                 let shape = PyTuple::new(py, place.shape.dims())?;
-                out.set_item(name, (place.bytes.start, length, shape))?;
+                let path = self.inner.paths().nth(place.file).map(std::path::Path::as_os_str);
+                out.set_item(name, (place.bytes.start, length, shape, path))?;
             }
         }
         Ok(out)
@@ -630,8 +686,7 @@ impl PyDataset {
         flat: Option<Names>,
         node_axes: Option<Names>,
     ) -> PyResult<PyBatch> {
-        self.check()?;
-        let indices = if let Ok(slice) = indices.cast::<PySlice>() {
+        let indices: Vec<u64> = if let Ok(slice) = indices.cast::<PySlice>() {
             let slice = slice.indices(isize::try_from(self.inner.len())?)?;
             (0..slice.slicelength)
                 .map(|step| (slice.start + step as isize * slice.step) as u64)
@@ -639,6 +694,7 @@ impl PyDataset {
         } else {
             index::many(indices, self.inner.len())?
         };
+        self.check_samples(&indices)?;
         let options = BatchOptions {
             follow: Names::list(follow_batch),
             exclude: Names::list(exclude_keys),
@@ -660,7 +716,7 @@ impl PyDataset {
     fn project(&self, py: Python<'_>, names: Names) -> PyResult<PyDataset> {
         let names = names.0;
         let inner = self.inner.project(&names).or_raise()?;
-        Self::of(py, inner, Some(names.into()), self.asked.clone(), self.reason.clone())
+        Self::of(py, inner, Some(names.into()), self.opened.clone(), self.reason.clone())
     }
 
     /// The first samples, to be looked at: a list of dicts.
@@ -750,7 +806,22 @@ impl PyDataset {
         self.inner.fingerprint().to_string()
     }
 
-    /// Length of the file in bytes.
+    /// The files, in the order of their samples; those that add attributes follow the one whose samples they are of.
+    #[getter]
+    fn files(&self) -> Vec<PyFile> {
+        self.inner
+            .files()
+            .map(|file| PyFile {
+                path: file.path.to_path_buf(),
+                samples: (file.samples.start, file.samples.end),
+                fingerprint: file.fingerprint.to_string(),
+                shard: file.shard.map(|shard| PyShard { inner: shard.clone() }),
+                base: file.base.map(|base| base.to_string()),
+            })
+            .collect()
+    }
+
+    /// Length of the file in bytes, or of all files together.
     #[getter]
     fn nbytes(&self) -> u64 {
         self.inner.file_bytes()
@@ -829,9 +900,10 @@ impl PyDataset {
             },
         };
         let arguments = (
-            this.inner.path().as_os_str(),
+            &this.opened.paths,
             this.inner.fingerprint().to_string(),
-            &*this.asked,
+            &this.opened.backing,
+            this.opened.partial,
             rows,
             this.chosen.as_deref().map(<[String]>::to_vec),
         );

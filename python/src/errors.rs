@@ -71,6 +71,10 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
             details.set_item("found", &fault.found)?;
             "SampleError"
         }
+        Error::Shards { path, .. } => {
+            details.set_item("path", path.as_os_str())?;
+            "ShardsError"
+        }
         Error::AlreadyExists { path } => {
             details.set_item("filename", path.as_os_str())?;
             "ExistsError"

@@ -20,6 +20,7 @@ mod index;
 mod loader;
 mod report;
 mod schema;
+mod shard;
 mod sync;
 mod writer;
 
@@ -37,5 +38,7 @@ mod _fencepost {
     #[pymodule_export]
     use super::schema::{PyAttribute, PySchema};
     #[pymodule_export]
-    use super::writer::{PySummary, PyWriter};
+    use super::shard::{PyFile, PyShard};
+    #[pymodule_export]
+    use super::writer::{PyShardedSummary, PyShardedWriter, PySummary, PyWriter};
 }

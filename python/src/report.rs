@@ -21,6 +21,12 @@ pub(crate) struct PyBadBlock {
 
 #[pymethods]
 impl PyBadBlock {
+    /// The file.
+    #[getter]
+    fn path(&self) -> std::path::PathBuf {
+        self.inner.path.clone()
+    }
+
     /// Index in the file's list of sections.
     #[getter]
     fn section(&self) -> usize {

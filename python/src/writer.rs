@@ -4,7 +4,10 @@
 
 use std::path::PathBuf;
 
-use fencepost::{DType, NewSample, Schema, StringsView, Summary, TensorView, Value, Writer};
+use fencepost::{
+    DType, NewSample, Overlay, Schema, ShardOptions, ShardedSummary, ShardedWriter, StringsView,
+    Summary, TensorView, Value, Writer, WriterOptions,
+};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -13,9 +16,11 @@ use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::buffer::bytes_of;
+use crate::dataset::PyDataset;
 use crate::dtypes;
 use crate::errors::{OrRaise, raise};
 use crate::schema::PySchema;
+use crate::shard::PyShard;
 use crate::sync::Mutex;
 
 /// What was written.
@@ -178,23 +183,65 @@ impl<'py> Held<'py> {
     }
 }
 
+/// What samples go to.
+enum Sink {
+    File(Writer),
+    Overlay(Box<Overlay>),
+    Shards(Box<ShardedWriter>),
+}
+
+/// What was made of them.
+enum Finished {
+    File(Summary),
+    Shards(ShardedSummary),
+}
+
+impl Sink {
+    fn push(&mut self, sample: &NewSample<'_>) -> fencepost::Result<()> {
+        match self {
+            Sink::File(writer) => writer.push(sample),
+            Sink::Overlay(overlay) => overlay.push(sample),
+            Sink::Shards(shards) => shards.push(sample),
+        }
+    }
+
+    fn len(&self) -> u64 {
+        match self {
+            Sink::File(writer) => writer.len(),
+            Sink::Overlay(overlay) => overlay.len(),
+            Sink::Shards(shards) => shards.len(),
+        }
+    }
+
+    fn schema(&self) -> Option<&Schema> {
+        match self {
+            Sink::File(writer) => writer.schema(),
+            Sink::Overlay(overlay) => overlay.schema(),
+            Sink::Shards(shards) => shards.schema(),
+        }
+    }
+
+    fn finish(self) -> fencepost::Result<Finished> {
+        match self {
+            Sink::File(writer) => writer.finish().map(Finished::File),
+            Sink::Overlay(overlay) => overlay.finish().map(Finished::File),
+            Sink::Shards(shards) => shards.finish().map(Finished::Shards),
+        }
+    }
+}
+
 struct State {
     /// `None` when it was finished or aborted.
-    writer: Option<Writer>,
+    sink: Option<Sink>,
     /// What became of it.
     ended: &'static str,
 }
 
-/// Writes samples to a new file, in bounded memory.
-///
-/// A context manager: leaving it finishes the file, unless an exception passes, which leaves nothing behind. Until then a file
-/// of the same name stays as it is. Without a schema, the first sample says names, dtypes and ranks, by PyG's rules of
-/// naming.
-#[pyclass(name = "Writer", module = "fencepost", frozen, weakref)]
-pub(crate) struct PyWriter {
+/// What all writers have in common: samples of Python values go to a sink until it is finished or aborted.
+struct Appender {
     path: PathBuf,
     state: Mutex<State>,
-    /// The writer's schema, known from the start or from the first sample.
+    /// The schema, known from the start or from the first sample.
     schema: Mutex<Option<Schema>>,
     progress: Option<Progress>,
 }
@@ -208,7 +255,30 @@ struct Progress {
 /// Samples between two updates of the bar.
 const TOLD_EVERY: u64 = 256;
 
-impl PyWriter {
+impl Appender {
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        sink: Sink,
+        (progress, total): (bool, Option<u64>),
+    ) -> PyResult<Self> {
+        let progress = if progress {
+            let name = path.file_name().unwrap_or_default();
+            let bar = py.import("fencepost._progress")?.getattr("bar")?;
+            let bar = bar.call1((total, format!("writing {}", name.display()), "samples"))?;
+            Some(Progress { bar: bar.unbind(), untold: Mutex::new(0) })
+        } else {
+            None
+        };
+        let schema = Mutex::new(sink.schema().cloned());
+        Ok(Appender {
+            path,
+            state: Mutex::new(State { sink: Some(sink), ended: "" }),
+            schema,
+            progress,
+        })
+    }
+
     fn closed(&self, py: Python<'_>, ended: &str) -> PyErr {
         let path = self.path.display();
         raise(py, "WriterError", &format!("{path}: the writer was {ended}: make another one"))
@@ -238,9 +308,11 @@ impl PyWriter {
     ) -> PyResult<()> {
         let pairs = items(sample, "a sample")?;
         let mut held = Vec::with_capacity(pairs.len());
+        let known;
         {
             // Only copied from, never held while Python runs: converting a value does.
             let schema = self.schema.lock().clone();
+            known = schema.is_some();
             for (name, value) in &pairs {
                 let name = name.to_str()?;
                 let wanted = schema
@@ -269,11 +341,11 @@ impl PyWriter {
         let pushed = py.detach(|| {
             let mut state = self.state.lock();
             let ended = state.ended;
-            match &mut state.writer {
+            match &mut state.sink {
                 None => Err(Err(ended)),
-                Some(writer) => writer.push(new).map_err(Ok).map(|()| {
+                Some(sink) => sink.push(new).map_err(Ok).map(|()| {
                     // The first sample of an inferred schema tells it.
-                    (writer.len() == 1).then(|| writer.schema().cloned()).flatten()
+                    if known { None } else { sink.schema().cloned() }
                 }),
             }
         });
@@ -284,6 +356,81 @@ impl PyWriter {
             Err(Err(ended)) => return Err(self.closed(py, ended)),
         }
         self.tell(py, 1, false)
+    }
+
+    fn extend(&self, py: Python<'_>, samples: &Bound<'_, PyAny>) -> PyResult<u64> {
+        if let Some(progress) = &self.progress
+            && let Ok(total) = samples.len()
+        {
+            py.import("fencepost._progress")?.call_method1("expect", (&progress.bar, total))?;
+        }
+        let mut count = 0;
+        for sample in samples.try_iter()? {
+            self.push(py, &sample?, None)?;
+            count += 1;
+            if count % TOLD_EVERY == 0 {
+                py.check_signals()?;
+            }
+        }
+        Ok(count)
+    }
+
+    fn finish(&self, py: Python<'_>) -> PyResult<Finished> {
+        let finished = py.detach(|| {
+            let mut state = self.state.lock();
+            let ended = state.ended;
+            let sink = state.sink.take().ok_or(ended)?;
+            state.ended = "finished";
+            drop(state);
+            Ok::<_, &str>(sink.finish())
+        });
+        self.tell(py, 0, true)?;
+        match finished {
+            Ok(finished) => finished.or_raise(),
+            Err(ended) => Err(self.closed(py, ended)),
+        }
+    }
+
+    fn abort(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| {
+            let mut state = self.state.lock();
+            if let Some(sink) = state.sink.take() {
+                state.ended = "aborted";
+                drop(state);
+                drop(sink);
+            }
+        });
+        self.tell(py, 0, true)
+    }
+
+    fn len(&self, py: Python<'_>) -> PyResult<usize> {
+        let len = py.detach(|| self.state.lock().sink.as_ref().map(Sink::len));
+        Ok(usize::try_from(len.unwrap_or(0))?)
+    }
+
+    fn schema(&self) -> Option<PySchema> {
+        self.schema.lock().clone().map(|inner| PySchema { inner })
+    }
+
+    /// What leaving a `with` block does.
+    fn leave(&self, py: Python<'_>, class: &Bound<'_, PyAny>) -> PyResult<()> {
+        let open = py.detach(|| self.state.lock().sink.is_some());
+        match (open, class.is_none()) {
+            (false, _) => Ok(()),
+            (true, true) => self.finish(py).map(drop),
+            (true, false) => self.abort(py),
+        }
+    }
+
+    fn show(&self, py: Python<'_>, class: &str) -> String {
+        let (len, ended) = py.detach(|| {
+            let state = self.state.lock();
+            (state.sink.as_ref().map(Sink::len), state.ended)
+        });
+        match len {
+            Some(len) => format!("{class}({}, {len} samples)", self.path.display()),
+            None => format!("{class}({}, {ended})", self.path.display()),
+        }
     }
 }
 
@@ -321,12 +468,55 @@ fn items<'py>(
         .collect()
 }
 
+/// Options of every file that is written.
+#[expect(clippy::too_many_arguments, reason = "keywords of a Python call")]
+fn options(
+    py: Python<'_>,
+    metadata: Option<Bound<'_, PyAny>>,
+    check_indices: bool,
+    statistics: bool,
+    narrow: bool,
+    alignment: Option<u64>,
+    shard: Option<&PyShard>,
+) -> PyResult<WriterOptions> {
+    let mut options =
+        Writer::options().check_indices(check_indices).statistics(statistics).narrow(narrow);
+    if let Some(alignment) = alignment {
+        options = options.alignment(alignment).or_raise()?;
+    }
+    if let Some(shard) = shard {
+        options = options.shard(shard.inner.clone()).or_raise()?;
+    }
+    if let Some(metadata) = metadata {
+        let options_of_json = PyDict::new(py);
+        // What JSON does not have would be written as a text that no reader takes.
+        options_of_json.set_item("allow_nan", false)?;
+        let json = py.import("json")?;
+        let text = json.call_method("dumps", (metadata,), Some(&options_of_json))?;
+        options = options.metadata(&text.extract::<String>()?).or_raise()?;
+    }
+    Ok(options)
+}
+
+/// Writes samples to a new file, in bounded memory.
+///
+/// A context manager: leaving it finishes the file, unless an exception passes, which leaves nothing behind. Until then a file
+/// of the same name stays as it is. Without a schema, the first sample says names, dtypes and ranks, by PyG's rules of
+/// naming.
+///
+/// base: a dataset of one file. The samples are then further attributes of its samples, in its order, and `open([base, path])` serves
+/// both. shard: which file of a dataset in several files this is.
+#[pyclass(name = "Writer", module = "fencepost", frozen, weakref)]
+pub(crate) struct PyWriter {
+    inner: Appender,
+}
+
 #[pymethods]
 impl PyWriter {
     #[new]
     #[pyo3(
-        signature = (path, schema=None, *, metadata=None, overwrite=true, check_indices=true, statistics=true, narrow=false, alignment=None, progress=false, total=None),
-        text_signature = "(path, schema=None, *, metadata=None, overwrite=True, check_indices=True, statistics=True, narrow=False, alignment=None, progress=False, total=None)"
+        signature = (path, schema=None, *, metadata=None, overwrite=true, check_indices=true, statistics=true, narrow=false, alignment=None, base=None, shard=None, progress=false, total=None),
+        text_signature = "(path, schema=None, *, metadata=None, overwrite=True, check_indices=True, statistics=True, narrow=False, alignment=None, base=None, shard=None, progress=False, total=None)"
     )]
     #[expect(clippy::too_many_arguments, reason = "keywords of a Python call")]
     fn new(
@@ -339,46 +529,31 @@ impl PyWriter {
         statistics: bool,
         narrow: bool,
         alignment: Option<u64>,
+        base: Option<Bound<'_, PyDataset>>,
+        shard: Option<Bound<'_, PyShard>>,
         progress: bool,
         total: Option<u64>,
     ) -> PyResult<Self> {
         let path = std::path::absolute(path)?;
-        let mut options =
-            Writer::options().check_indices(check_indices).statistics(statistics).narrow(narrow);
-        if let Some(alignment) = alignment {
-            options = options.alignment(alignment).or_raise()?;
-        }
-        if let Some(metadata) = metadata {
-            let options_of_json = PyDict::new(py);
-            // What JSON does not have would be written as a text that no reader takes.
-            options_of_json.set_item("allow_nan", false)?;
-            let json = py.import("json")?;
-            let text = json.call_method("dumps", (metadata,), Some(&options_of_json))?;
-            options = options.metadata(&text.extract::<String>()?).or_raise()?;
-        }
+        let shard = shard.as_ref().map(Bound::get);
+        let options = options(py, metadata, check_indices, statistics, narrow, alignment, shard)?;
         let schema = schema.map(|schema| schema.get().inner.clone());
-        let known = schema.clone();
-        let writer = py.detach(|| match (schema, overwrite) {
-            (Some(schema), true) => options.create(&path, schema),
-            (Some(schema), false) => options.create_new(&path, schema),
-            (None, true) => options.create_inferred(&path),
-            (None, false) => options.create_new_inferred(&path),
+        let base = base.map(|base| base.get().inner().clone());
+        let made = py.detach(|| match (base, schema, overwrite) {
+            (Some(base), schema, _) => {
+                let overlay = match schema {
+                    Some(schema) => Overlay::create(&path, &base, schema, options),
+                    None => Overlay::create_inferred(&path, &base, options),
+                };
+                overlay.map(|overlay| Sink::Overlay(Box::new(overlay)))
+            }
+            (None, Some(schema), true) => options.create(&path, schema).map(Sink::File),
+            (None, Some(schema), false) => options.create_new(&path, schema).map(Sink::File),
+            (None, None, true) => options.create_inferred(&path).map(Sink::File),
+            (None, None, false) => options.create_new_inferred(&path).map(Sink::File),
         });
-        let writer = writer.or_raise()?;
-        let progress = if progress {
-            let name = path.file_name().unwrap_or_default();
-            let bar = py.import("fencepost._progress")?.getattr("bar")?;
-            let bar = bar.call1((total, format!("writing {}", name.display()), "samples"))?;
-            Some(Progress { bar: bar.unbind(), untold: Mutex::new(0) })
-        } else {
-            None
-        };
-        Ok(PyWriter {
-            path,
-            state: Mutex::new(State { writer: Some(writer), ended: "" }),
-            schema: Mutex::new(known),
-            progress,
-        })
+        let inner = Appender::new(py, path, made.or_raise()?, (progress, total))?;
+        Ok(PyWriter { inner })
     }
 
     /// Append one sample: a mapping of names to arrays, tensors, scalars, strings or lists of strings; None where an optional
@@ -392,73 +567,42 @@ impl PyWriter {
         sample: &Bound<'_, PyAny>,
         axes: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        self.push(py, sample, axes)
+        self.inner.push(py, sample, axes)
     }
 
     /// Append all samples of an iterable; the number of them.
     fn extend(&self, py: Python<'_>, samples: &Bound<'_, PyAny>) -> PyResult<u64> {
-        if let Some(progress) = &self.progress
-            && let Ok(total) = samples.len()
-        {
-            py.import("fencepost._progress")?.call_method1("expect", (&progress.bar, total))?;
-        }
-        let mut count = 0;
-        for sample in samples.try_iter()? {
-            self.push(py, &sample?, None)?;
-            count += 1;
-            if count % TOLD_EVERY == 0 {
-                py.check_signals()?;
-            }
-        }
-        Ok(count)
+        self.inner.extend(py, samples)
     }
 
     /// Complete the file and give it its name.
     fn finish(&self, py: Python<'_>) -> PyResult<PySummary> {
-        let finished = py.detach(|| {
-            let mut state = self.state.lock();
-            let ended = state.ended;
-            let writer = state.writer.take().ok_or(ended)?;
-            state.ended = "finished";
-            drop(state);
-            Ok::<_, &str>(writer.finish())
-        });
-        self.tell(py, 0, true)?;
-        match finished {
-            Ok(summary) => Ok(PySummary { inner: summary.or_raise()? }),
-            Err(ended) => Err(self.closed(py, ended)),
+        match self.inner.finish(py)? {
+            Finished::File(inner) => Ok(PySummary { inner }),
+            Finished::Shards(_) => Err(self.inner.closed(py, "finished")),
         }
     }
 
     /// Leave nothing behind. Of no effect on a file that was finished.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| {
-            let mut state = self.state.lock();
-            if let Some(writer) = state.writer.take() {
-                state.ended = "aborted";
-                drop(state);
-                drop(writer);
-            }
-        });
-        self.tell(py, 0, true)
+        self.inner.abort(py)
     }
 
     /// Samples so far.
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        let len = py.detach(|| self.state.lock().writer.as_ref().map(Writer::len));
-        Ok(usize::try_from(len.unwrap_or(0))?)
+        self.inner.len(py)
     }
 
     /// The schema; None while it is yet to be inferred.
     #[getter]
     fn schema(&self) -> Option<PySchema> {
-        self.schema.lock().clone().map(|inner| PySchema { inner })
+        self.inner.schema()
     }
 
     /// The file.
     #[getter]
     fn path(&self) -> PathBuf {
-        self.path.clone()
+        self.inner.path.clone()
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -472,25 +616,202 @@ impl PyWriter {
         _value: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<bool> {
-        let open = py.detach(|| self.state.lock().writer.is_some());
-        if open {
-            if class.is_none() {
-                self.finish(py)?;
-            } else {
-                self.abort(py)?;
-            }
-        }
+        self.inner.leave(py, class)?;
         Ok(false)
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
-        let (len, ended) = py.detach(|| {
-            let state = self.state.lock();
-            (state.writer.as_ref().map(Writer::len), state.ended)
-        });
-        match len {
-            Some(len) => format!("Writer({}, {len} samples)", self.path.display()),
-            None => format!("Writer({}, {ended})", self.path.display()),
+        self.inner.show(py, "Writer")
+    }
+}
+
+/// What a ShardedWriter has made.
+#[pyclass(name = "ShardedSummary", module = "fencepost", frozen)]
+pub(crate) struct PyShardedSummary {
+    inner: ShardedSummary,
+}
+
+#[pymethods]
+impl PyShardedSummary {
+    /// The folder.
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.inner.folder.clone()
+    }
+
+    /// Samples in all shards.
+    #[getter]
+    fn samples(&self) -> u64 {
+        self.inner.samples
+    }
+
+    /// Number of shards.
+    #[getter]
+    fn shards(&self) -> u64 {
+        self.inner.shards
+    }
+
+    /// The files that this writer wrote.
+    #[getter]
+    fn written(&self) -> Vec<PySummary> {
+        self.inner.written.iter().map(|inner| PySummary { inner: inner.clone() }).collect()
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "ShardedSummary({} samples, {} shards, {})",
+            self.inner.samples,
+            self.inner.shards,
+            self.inner.folder.display()
+        )
+    }
+}
+
+/// Writes samples to a folder of files, which `open` serves as one dataset.
+///
+/// Each file, a shard, is published on its own when it is full, so that a crash loses at most the one that was being written. With
+/// resume=True the writer goes on behind the last shard that is there, after a crash or to append: `len` tells how many samples
+/// there are, `source` what `set_source` said about where they end in their source.
+///
+/// samples_per_shard, bytes_per_shard: how much goes into a file; 1 GiB of values unless one is given. dataset: what the shards are
+/// known by to belong together, the folder's name unless it is given. The other options are a Writer's.
+#[pyclass(name = "ShardedWriter", module = "fencepost", frozen, weakref)]
+pub(crate) struct PyShardedWriter {
+    inner: Appender,
+}
+
+#[pymethods]
+impl PyShardedWriter {
+    #[new]
+    #[pyo3(
+        signature = (path, schema=None, *, resume=false, samples_per_shard=None, bytes_per_shard=None, dataset=None, metadata=None, check_indices=true, statistics=true, narrow=false, alignment=None, progress=false, total=None),
+        text_signature = "(path, schema=None, *, resume=False, samples_per_shard=None, bytes_per_shard=None, dataset=None, metadata=None, check_indices=True, statistics=True, narrow=False, alignment=None, progress=False, total=None)"
+    )]
+    #[expect(clippy::too_many_arguments, reason = "keywords of a Python call")]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        schema: Option<Bound<'_, PySchema>>,
+        resume: bool,
+        samples_per_shard: Option<u64>,
+        bytes_per_shard: Option<u64>,
+        dataset: Option<String>,
+        metadata: Option<Bound<'_, PyAny>>,
+        check_indices: bool,
+        statistics: bool,
+        narrow: bool,
+        alignment: Option<u64>,
+        progress: bool,
+        total: Option<u64>,
+    ) -> PyResult<Self> {
+        let path = std::path::absolute(path)?;
+        let each = options(py, metadata, check_indices, statistics, narrow, alignment, None)?;
+        let mut options = ShardOptions::new().writer(each);
+        if let Some(samples) = samples_per_shard {
+            // Asked for by number, shards are not cut by size as well.
+            options = options.samples_per_shard(samples).bytes_per_shard(u64::MAX);
         }
+        if let Some(bytes) = bytes_per_shard {
+            options = options.bytes_per_shard(bytes);
+        }
+        if let Some(dataset) = dataset {
+            options = options.dataset(dataset);
+        }
+        let schema = schema.map(|schema| schema.get().inner.clone());
+        let made = py.detach(|| match (schema, resume) {
+            (Some(schema), false) => options.create(&path, schema),
+            (Some(schema), true) => options.resume(&path, schema),
+            (None, false) => options.create_inferred(&path),
+            (None, true) => options.resume_inferred(&path),
+        });
+        let sink = Sink::Shards(Box::new(made.or_raise()?));
+        Ok(PyShardedWriter { inner: Appender::new(py, path, sink, (progress, total))? })
+    }
+
+    /// Append one sample, as `Writer.append` does; to a new shard if the one at hand is full.
+    #[pyo3(signature = (sample, *, axes=None))]
+    fn append(
+        &self,
+        py: Python<'_>,
+        sample: &Bound<'_, PyAny>,
+        axes: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        self.inner.push(py, sample, axes)
+    }
+
+    /// Append all samples of an iterable; the number of them.
+    fn extend(&self, py: Python<'_>, samples: &Bound<'_, PyAny>) -> PyResult<u64> {
+        self.inner.extend(py, samples)
+    }
+
+    /// Say how far into their source the samples so far go, in your words: `source` gives it back after a crash.
+    fn set_source(&self, py: Python<'_>, source: String) -> PyResult<()> {
+        let told = py.detach(|| {
+            let mut state = self.inner.state.lock();
+            let ended = state.ended;
+            match &mut state.sink {
+                Some(Sink::Shards(shards)) => Ok(shards.set_source(source)),
+                _ => Err(ended),
+            }
+        });
+        told.map_err(|ended| self.inner.closed(py, ended))
+    }
+
+    /// What `set_source` said last, in this process or before the last shard that is there was closed; None if nothing.
+    #[getter]
+    fn source(&self, py: Python<'_>) -> Option<String> {
+        py.detach(|| match &self.inner.state.lock().sink {
+            Some(Sink::Shards(shards)) => shards.source().map(str::to_owned),
+            _ => None,
+        })
+    }
+
+    /// Complete the dataset.
+    fn finish(&self, py: Python<'_>) -> PyResult<PyShardedSummary> {
+        match self.inner.finish(py)? {
+            Finished::Shards(inner) => Ok(PyShardedSummary { inner }),
+            Finished::File(_) => Err(self.inner.closed(py, "finished")),
+        }
+    }
+
+    /// Give up the shard at hand; those that are whole stay.
+    fn abort(&self, py: Python<'_>) -> PyResult<()> {
+        self.inner.abort(py)
+    }
+
+    /// Samples of the dataset so far, those included that were there before.
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        self.inner.len(py)
+    }
+
+    /// The schema; None while it is yet to be inferred.
+    #[getter]
+    fn schema(&self) -> Option<PySchema> {
+        self.inner.schema()
+    }
+
+    /// The folder.
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.inner.path.clone()
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        class: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        self.inner.leave(py, class)?;
+        Ok(false)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        self.inner.show(py, "ShardedWriter")
     }
 }

@@ -100,9 +100,42 @@ impl Recommendation {
 /// # Errors
 /// [`Error::Io`] if the system cannot tell the file's length or filesystem.
 pub fn recommend(path: impl AsRef<Path>) -> Result<Recommendation> {
-    let path = path.as_ref();
-    let metadata = std::fs::metadata(path).map_err(|e| Error::io("look at", path, e))?;
-    recommend_for(metadata.len(), path)
+    recommend_all(&[path])
+}
+
+/// As [`recommend`], for files, and folders of files, that are served as one dataset.
+///
+/// # Errors
+/// As [`recommend`]; [`Error::Unsupported`] without a path.
+pub fn recommend_all<P: AsRef<Path>>(paths: &[P]) -> Result<Recommendation> {
+    let mut advice: Option<Recommendation> = None;
+    let mut file_bytes = 0;
+    for path in paths {
+        file_bytes += bytes_of(path.as_ref())?;
+        let next = recommend_for(file_bytes, path)?;
+        // One file that should not be mapped is enough.
+        if advice.as_ref().is_none_or(|advice| advice.backing == Backing::Mapped) {
+            advice = Some(next);
+        }
+    }
+    advice.ok_or_else(|| Error::Unsupported {
+        what: "a recommendation".into(),
+        problem: "no path was given".into(),
+    })
+}
+
+/// Length of a file, or of the files of a folder.
+fn bytes_of(path: &Path) -> Result<u64> {
+    let failed = |source| Error::io("look at", path, source);
+    let metadata = std::fs::metadata(path).map_err(failed)?;
+    if !metadata.is_dir() {
+        return Ok(metadata.len());
+    }
+    let lengths = std::fs::read_dir(path).map_err(failed)?.map(|entry| {
+        let metadata = entry.and_then(|entry| entry.metadata()).map_err(failed)?;
+        Ok(if metadata.is_file() { metadata.len() } else { 0 })
+    });
+    lengths.sum()
 }
 
 /// As [`recommend`], for a file of this length that is to lie in a folder which exists.

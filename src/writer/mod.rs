@@ -107,6 +107,11 @@ impl Begun {
     }
 }
 
+/// The schema that a writer infers from a first sample.
+pub(crate) fn inferred_schema(sample: &NewSample<'_>) -> Result<Schema> {
+    Ok(Inferred::from_sample(sample)?.schema)
+}
+
 /// The part of a writer that needs the schema.
 struct Body {
     spool: Spool,

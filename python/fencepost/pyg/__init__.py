@@ -35,6 +35,7 @@ from .convert import convert, export
 from .dataset import MappedDataset, open
 from .errors import MismatchError, PickleError, PygError
 from .loader import DataLoader
+from .write import write_shards
 
 __all__ = [
     "DataLoader",
@@ -47,4 +48,5 @@ __all__ = [
     "export",
     "open",
     "register_backend",
+    "write_shards",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -14,7 +14,7 @@ from torch_geometric.data.data import BaseData
 from . import legacy
 from .errors import PygError
 from .source import Source
-from .write import SampleWriter, write
+from .write import SampleWriter, write, write_shards
 
 
 
@@ -157,6 +157,30 @@ class MappedDataset(InMemoryDataset):  # type: ignore[misc]
         """Adds samples to the file that `process` is writing. `batch_size` is OnDiskDataset's, and has no effect."""
         for data in data_list:
             self.append(data)
+
+    def map(
+        self,
+        source: Sequence[Any],
+        function: Callable[[Any], BaseData | None],
+        *,
+        num_workers: int = 0,
+        items_per_shard: int = 1024,
+        filtered: bool = False,
+        progress: bool = True,
+        mp_context: str | None = None,
+    ) -> None:
+        """Within `process`: writes the graphs that `function` makes of the items of `source`, in order, with several processes.
+
+        `self.processed_paths[0]` becomes a folder of shards, which `self.load` opens. It gets its name when it is complete: a `process` that
+        died goes on with the shards that are missing. See `fencepost.pyg.write_shards`.
+        """
+        path = self.processed_paths[0]
+        parts = f"{path}.parts"
+        write_shards(
+            parts, source, function, items_per_shard=items_per_shard, num_workers=num_workers, filtered=filtered,
+            allow_pickle=self.allow_pickle, dataset=os.path.basename(path), progress=progress, mp_context=mp_context,
+        )
+        os.rename(parts, path)
 
     def _process(self) -> None:
         self.__dict__["_processing"] = True

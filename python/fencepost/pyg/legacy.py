@@ -25,7 +25,9 @@ MAGIC = b"\x89FNCP\r\n\x1a"
 
 
 def is_fence(path: str | os.PathLike[str]) -> bool:
-    """Whether there is a file of ours at this path."""
+    """Whether there is a file of ours at this path, or a folder of them."""
+    if os.path.isdir(path):
+        return any(name.endswith(".fence") and not name.startswith(".") for name in os.listdir(path))
     try:
         with open(path, "rb") as file:
             return file.read(len(MAGIC)) == MAGIC

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import fencepost
+from fencepost._shards import write_parts
 from torch_geometric.data.data import BaseData
 
 from .encode import Encoder
@@ -26,11 +27,13 @@ class SampleWriter:
         made_from: Sequence[BaseData] | None = None,
         metadata: dict[str, Any] | None = None,
         row: str = "data",
+        shard: fencepost.Shard | None = None,
     ) -> None:
         self.path = os.fspath(path)
         self.allow_pickle = allow_pickle
         self.metadata = dict(metadata or {})
         self.row = row
+        self.shard = shard
         self.count = 0
         self._writer: Any = None
         self._encode: Encoder | None = None
@@ -50,6 +53,7 @@ class SampleWriter:
             metadata={**self.metadata, "pyg": profile.to_json()},
             # PyG takes indices as they are: -1 for padding, ids of a larger graph.
             check_indices=False,
+            shard=self.shard,
         )
 
     def append(self, data: BaseData) -> None:
@@ -131,6 +135,55 @@ def _write(
     except BaseException:
         writer.abort()
         raise
+
+
+def write_shards(
+    path: str | os.PathLike[str],
+    source: Sequence[Any],
+    function: Callable[[Any], BaseData | None],
+    *,
+    items_per_shard: int = 1024,
+    num_workers: int = 0,
+    filtered: bool = False,
+    allow_pickle: bool = False,
+    dataset: str | None = None,
+    progress: bool = False,
+    mp_context: str | None = None,
+) -> None:
+    """Writes a folder of shards of the graphs that `function` makes of the items of `source`, with several processes.
+
+    As `fencepost.write_shards`. The first item's graph settles what all graphs have; with filtered=True, `function` may give None for items
+    that are left out. Open the folder with `fencepost.pyg.open` or `MappedDataset.load`.
+    """
+    first = next(filter(lambda data: data is not None, map(function, source)), None)
+    if first is None:
+        raise PygError(f"{os.fspath(path)}: expected at least one graph, found none: their attributes are learnt from the first")
+    part = _GraphPart(function, first, filtered, allow_pickle)
+    write_parts(
+        path, source, part, items_per_shard=items_per_shard, num_workers=num_workers, counted=not filtered, dataset=dataset,
+        progress=progress, mp_context=mp_context,
+    )
+
+
+class _GraphPart:
+    """Writes some items' graphs to one shard. Every process settles the attributes by the same graph."""
+
+    def __init__(self, function: Callable[[Any], BaseData | None], first: BaseData, filtered: bool, allow_pickle: bool) -> None:
+        self.function, self.first, self.filtered, self.allow_pickle = function, first, filtered, allow_pickle
+
+    def __call__(self, path: str, shard: fencepost.Shard, items: Iterator[Any]) -> None:
+        writer = SampleWriter(path, allow_pickle=self.allow_pickle, made_from=[self.first], shard=shard)
+        try:
+            for item in items:
+                data = self.function(item)
+                if data is not None:
+                    writer.append(data)
+                elif not self.filtered:
+                    raise PygError(f"{path}: expected a graph of every item, found None: pass filtered=True to leave items out")
+            writer.finish()
+        except BaseException:
+            writer.abort()
+            raise
 
 
 def _shown(samples: Iterable[BaseData], progress: bool, what: str) -> Iterator[BaseData]:

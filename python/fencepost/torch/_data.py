@@ -51,12 +51,13 @@ class Dataset(torch.utils.data.Dataset[Any]):
         self.native = _open(dataset)
         self.zero_copy = zero_copy
         self.transform = transform
-        self._file: int | None = None
+        self._descriptors: dict[str, int] = {}
         self._others: dict[frozenset[str], native.Dataset] = {}
         if zero_copy and not hasattr(mmap, "MAP_PRIVATE"):
             raise OSError("zero_copy needs private mappings, which this system's Python has not: leave it out")
         if zero_copy:
-            self._descriptor()
+            for file in self.native.files:
+                self._descriptor(os.fspath(file.path))
 
     def __len__(self) -> int:
         return len(self.native)
@@ -87,44 +88,44 @@ class Dataset(torch.utils.data.Dataset[Any]):
             name: self._map(schema[name].dtype, *large[name]) if name in large else small[name] for name in self.native.attributes
         }
 
-    def _map(self, dtype: str, offset: int, length: int, shape: tuple[int, ...]) -> torch.Tensor:
+    def _map(self, dtype: str, offset: int, length: int, shape: tuple[int, ...], path: str) -> torch.Tensor:
         start = offset // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
         memory = mmap.mmap(
-            self._descriptor(), offset - start + length, flags=_FLAGS, prot=mmap.PROT_READ | mmap.PROT_WRITE, offset=start
+            self._descriptor(path), offset - start + length, flags=_FLAGS, prot=mmap.PROT_READ | mmap.PROT_WRITE, offset=start
         )
         # The tensor holds the mapping, which ends with it.
         flat = torch.frombuffer(memory, dtype=torch.uint8, count=length, offset=offset - start)
         if dtype == "bool" and bool((flat > 1).any()):
             # The library checks bools that it reads; these it has not seen.
             raise FormatError(
-                f"{self.native.path}: bytes {offset}..{offset + length} hold bools: expected 0 or 1, found {int(flat.max())}; run verify, "
+                f"{path}: bytes {offset}..{offset + length} hold bools: expected 0 or 1, found {int(flat.max())}; run verify, "
                 "then salvage",
                 code="bool",
-                path=os.fspath(self.native.path),
+                path=path,
             )
         return flat.view(_DTYPES[dtype]).reshape(shape)
 
-    def _descriptor(self) -> int:
-        if self._file is None:
-            path = os.fspath(self.native.path)
+    def _descriptor(self, path: str) -> int:
+        if path not in self._descriptors:
+            expected = next(file.fingerprint for file in self.native.files if os.fspath(file.path) == path)
             file = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
             # The name may have been given to another file since the dataset was opened.
             found = native.open(path, "positional").fingerprint
-            if found != self.native.fingerprint or not os.path.samestat(os.fstat(file), os.stat(path)):
+            if found != expected or not os.path.samestat(os.fstat(file), os.stat(path)):
                 os.close(file)
                 raise ChangedError(
-                    f"{path}: was replaced since it was opened: expected fingerprint {self.native.fingerprint}, found {found}; open it again"
+                    f"{path}: was replaced since it was opened: expected fingerprint {expected}, found {found}; open it again"
                 )
-            self._file = file
-        return self._file
+            self._descriptors[path] = file
+        return self._descriptors[path]
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_file": None, "_others": {}}
+        return self.__dict__ | {"_descriptors": {}, "_others": {}}
 
     def __del__(self) -> None:
-        if getattr(self, "_file", None) is not None:
-            os.close(self._file)  # type: ignore[arg-type]
-            self._file = None
+        descriptors = self.__dict__.get("_descriptors", {})
+        while descriptors:
+            os.close(descriptors.popitem()[1])
 
 
 _DTYPES = {
