@@ -93,6 +93,8 @@ Examples:
     after_long_help = "\
 JSON keys:
   path, samples, file_bytes, format_version, alignment, fingerprint, metadata,
+  files: [{path, samples: [start, end], fingerprint, base,
+           shard: {dataset, number, first, last, source} or null}],
   axes: [{name, total, constant, min, mean, max, same_as}],
   attributes: [{name, dtype, stored, shape, pattern, cat_dim, increment, optional, hidden,
                 bytes, share}],
@@ -105,7 +107,7 @@ Examples:
   fencepost info --json b3db.fence | jq -r '.attributes[] | [.name, .bytes] | @tsv'"
 )]
 pub(crate) struct InfoArgs {
-    /// The file
+    /// The file, or a folder of shards
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
     /// Print the report as JSON
@@ -186,7 +188,7 @@ pub(crate) struct StatsArgs {
     after_long_help = "\
 JSON keys:
   path, ok, opened, blocks, bytes,
-  bad_blocks: [{section, block, start, end, expected, found, attributes,
+  bad_blocks: [{path, section, block, start, end, expected, found, attributes,
                 samples: [[first, end]]}],
   problems: [{code, message}], refused: [NAME]
   `start` and `end` are bytes of the file. `found` is null if the system could not read the

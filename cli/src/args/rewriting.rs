@@ -87,17 +87,22 @@ pub(crate) struct SplitArgs {
     pub(crate) rewriting: Rewriting,
 }
 
-/// Write a file anew: with fewer attributes, or stored smaller
+/// Write a file anew: with other attributes, stored smaller, or one of many
 #[derive(Debug, Args)]
 #[command(after_long_help = format!("{KEYS}
 
 Examples:
   fencepost compact --narrow b3db.fence small.fence
+  fencepost compact qm9/ qm9.fence                                # a folder of shards
+  fencepost compact qm9.fence --with embeddings.fence both.fence
   fencepost compact --drop smiles --drop pos b3db.fence bare.fence"))]
 pub(crate) struct CompactArgs {
-    /// The file
-    #[arg(value_hint = ValueHint::FilePath)]
+    /// The file, or a folder of shards
+    #[arg(value_hint = ValueHint::AnyPath)]
     pub(crate) file: PathBuf,
+    /// A file that adds attributes to its samples (can be given more than once)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub(crate) with: Vec<PathBuf>,
     /// The new file
     #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,

@@ -1,8 +1,8 @@
-//! `fencepost compact`: a file anew, with fewer attributes or stored smaller.
+//! `fencepost compact`: a file anew, with fewer attributes or more, or stored smaller; one file of a folder of shards.
 
 #![forbid(unsafe_code)]
 
-use fencepost::Dataset;
+use fencepost::OpenOptions;
 
 use super::projected;
 use crate::args::CompactArgs;
@@ -11,7 +11,9 @@ use crate::output::Output;
 use crate::rewriting::Rewriter;
 
 pub(crate) fn run(args: &CompactArgs, out: &mut Output) -> Result<Verdict> {
-    let mut dataset = projected(Dataset::open(&args.file)?, &args.selected)?;
+    let mut files = vec![&args.file];
+    files.extend(&args.with);
+    let mut dataset = projected(OpenOptions::new().open_all(&files)?, &args.selected)?;
     if !args.dropped.is_empty() {
         // A name that is not there is a mistake, and not nothing to do.
         dataset.project(&args.dropped)?;

@@ -4,7 +4,7 @@
 
 use std::io::Write;
 
-use fencepost::{Attribute, Dataset, Dim, Error, Increment, Statistics, plan};
+use fencepost::{Attribute, Dataset, DatasetFile, Dim, Error, Increment, Statistics, plan};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
@@ -25,11 +25,30 @@ struct Report {
     alignment: u64,
     fingerprint: String,
     metadata: Json,
+    files: Vec<FileReport>,
     axes: Vec<AxisReport>,
     attributes: Vec<AttributeReport>,
     refused: Vec<Refused>,
     other_bytes: u64,
     backing: BackingReport,
+}
+
+#[derive(Debug, Serialize)]
+struct FileReport {
+    path: String,
+    samples: [u64; 2],
+    fingerprint: String,
+    shard: Option<ShardReport>,
+    base: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShardReport {
+    dataset: String,
+    number: u64,
+    first: Option<u64>,
+    last: bool,
+    source: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -108,6 +127,7 @@ fn print_report(report: &Report, out: &mut Output) -> Result<()> {
     if report.metadata.as_object().is_some_and(|object| !object.is_empty()) {
         writeln!(out, "  metadata {}", text::printable(&report.metadata.to_string()))?;
     }
+    print_files(report, out)?;
     print_axes(report, out)?;
     print_attributes(report, out)?;
     for refused in &report.refused {
@@ -116,6 +136,33 @@ fn print_report(report: &Report, out: &mut Output) -> Result<()> {
     }
     writeln!(out)?;
     report.backing.print(out)
+}
+
+/// What there is to say where there is more than one file, or one that is a part of something.
+fn print_files(report: &Report, out: &mut Output) -> Result<()> {
+    let shards = report.files.iter().filter(|file| file.base.is_none()).count();
+    let adding = report.files.len() - shards;
+    if let Some(shard) = report.files.iter().find_map(|file| file.shard.as_ref()) {
+        let name = text::printable(&shard.dataset);
+        if shards == 1 {
+            writeln!(out, "  shard {} of the dataset {name}", shard.number)?;
+        } else {
+            writeln!(out, "  {shards} shards of the dataset {name}")?;
+        }
+    } else if shards > 1 {
+        writeln!(
+            out,
+            "  {shards} files without shard numbers, in the order of their names: nothing tells whether one is missing"
+        )?;
+    }
+    match adding {
+        0 => Ok(()),
+        _ if report.files.len() == 1 => {
+            writeln!(out, "  adds attributes to the samples of another file").map_err(Into::into)
+        }
+        1 => writeln!(out, "  and a file that adds attributes").map_err(Into::into),
+        more => writeln!(out, "  and {more} files that add attributes").map_err(Into::into),
+    }
 }
 
 fn print_axes(report: &Report, out: &mut Output) -> Result<()> {
@@ -246,6 +293,7 @@ fn report(dataset: &Dataset, statistics: &Statistics) -> Result<Report> {
         alignment: dataset.alignment(),
         fingerprint: dataset.fingerprint().to_string(),
         metadata: serde_json::from_str(dataset.metadata())?,
+        files: dataset.files().map(|file| file_report(&file)).collect(),
         axes,
         refused: dataset
             .refused_attributes()
@@ -256,6 +304,22 @@ fn report(dataset: &Dataset, statistics: &Statistics) -> Result<Report> {
         attributes,
         backing: (&plan::recommend(dataset.path())?).into(),
     })
+}
+
+fn file_report(file: &DatasetFile<'_>) -> FileReport {
+    FileReport {
+        path: file.path.display().to_string(),
+        samples: [file.samples.start, file.samples.end],
+        fingerprint: file.fingerprint.to_string(),
+        shard: file.shard.map(|shard| ShardReport {
+            dataset: shard.dataset.clone(),
+            number: shard.number,
+            first: shard.first,
+            last: shard.last,
+            source: shard.source.clone(),
+        }),
+        base: file.base.map(|base| base.to_string()),
+    }
 }
 
 fn axis_report(dataset: &Dataset, name: &str, statistics: &Statistics) -> Result<AxisReport> {

@@ -29,6 +29,7 @@ struct Report {
 
 #[derive(Debug, Serialize)]
 struct BadBlockReport {
+    path: String,
     section: usize,
     block: u64,
     start: u64,
@@ -48,6 +49,7 @@ struct Problem {
 impl From<&BadBlock> for BadBlockReport {
     fn from(bad: &BadBlock) -> Self {
         BadBlockReport {
+            path: bad.path.display().to_string(),
             section: bad.section,
             block: bad.block,
             start: bad.bytes.start,
@@ -123,6 +125,7 @@ pub(crate) fn check(
 }
 
 pub(crate) fn print(path: &Path, report: &VerifyReport, out: &mut Output) -> Result<()> {
+    let several = report.bad_blocks.iter().any(|bad| bad.path != path);
     let path = text::printable(&path.display().to_string());
     if report.ok() {
         writeln!(
@@ -146,6 +149,7 @@ pub(crate) fn print(path: &Path, report: &VerifyReport, out: &mut Output) -> Res
         ("found", Column::Left),
         ("attributes", Column::Left),
         ("samples", Column::Left),
+        (if several { "file" } else { "" }, Column::Left),
     ]);
     for bad in &report.bad_blocks {
         let attributes =
@@ -156,6 +160,7 @@ pub(crate) fn print(path: &Path, report: &VerifyReport, out: &mut Output) -> Res
             bad.found.map_or_else(|| "unreadable".into(), |found| format!("{found:08x}")),
             text::printable(&attributes),
             text::ranges(&bad.samples, 8),
+            if several { text::printable(&bad.path.display().to_string()) } else { String::new() },
         ]);
     }
     if !table.is_empty() {

@@ -1,6 +1,8 @@
 //! `info`, `head` and `stats`: what they say of files that are whole.
 
-use fencepost::{Attribute, DType, NewSample, Schema, TensorView, Writer, dims};
+use fencepost::{
+    Attribute, DType, Dataset, NewSample, Overlay, Schema, Shard, ShardOptions, TensorView, Writer, dims,
+};
 use serde_json::json;
 
 use crate::run;
@@ -42,6 +44,7 @@ fn info_as_json() {
             "axes",
             "backing",
             "file_bytes",
+            "files",
             "fingerprint",
             "format_version",
             "metadata",
@@ -250,4 +253,59 @@ fn colours_only_where_they_are_wanted() {
     assert!(!run(&[]).contains('\u{1b}'));
     assert!(run(&[("CLICOLOR_FORCE", "1")]).contains('\u{1b}'));
     assert!(!run(&[("NO_COLOR", "1")]).contains('\u{1b}'));
+}
+
+#[test]
+fn a_folder_of_shards_is_reported_verified_and_compacted() {
+    let home = folder();
+    let set = home.path().join("set");
+    let schema = Schema::builder().attribute(Attribute::new("id", DType::U64, dims![])).build().unwrap();
+    let mut writer = ShardOptions::new().samples_per_shard(4).create(&set, schema).unwrap();
+    for id in 0..10u64 {
+        writer.push(&NewSample::new().tensor("id", TensorView::from_slice(&[id], &[]).unwrap())).unwrap();
+    }
+    writer.finish().unwrap();
+    let told = run!("info", &set).ok();
+    assert!(told.contains("10 samples") && told.contains("3 shards of the dataset set"), "{told}");
+    let report = run!("info", "--json", &set).json();
+    assert_eq!(report["files"][2]["samples"], serde_json::json!([8, 10]));
+    assert_eq!(report["files"][2]["shard"]["last"], true);
+    let shard = set.join(Shard::file_name(1));
+    assert!(run!("info", &shard).ok().contains("shard 1 of the dataset set"));
+    assert!(run!("head", &set, "--index", "9").ok().contains('9'));
+    assert!(run!("stats", &set).ok().contains("10"));
+    assert!(run!("plan", &set).ok().contains("mapped"));
+
+    // Further attributes, in a file of their own.
+    let one = home.path().join("one.fence");
+    run!("compact", &set, &one).ok();
+    let base = Dataset::open(&one).unwrap();
+    let more = home.path().join("more.fence");
+    let schema = Schema::builder().attribute(Attribute::new("y", DType::F32, dims![])).build().unwrap();
+    let mut overlay = Overlay::create(&more, &base, schema, Writer::options()).unwrap();
+    for id in 0..10u8 {
+        let y = [f32::from(id)];
+        overlay.push(&NewSample::new().tensor("y", TensorView::from_slice(&y, &[]).unwrap())).unwrap();
+    }
+    overlay.finish().unwrap();
+    assert!(run!("info", &more).ok().contains("adds attributes to the samples of another file"));
+    let both = home.path().join("both.fence");
+    run!("compact", &one, "--with", &more, &both).ok();
+    assert_eq!(Dataset::open(&both).unwrap().attribute_names().collect::<Vec<_>>(), ["id", "y"]);
+    run!("compact", &set, "--with", &more, &both).fails(1, "not among the files");
+
+    // A bit of one shard, and then the shard.
+    let place = Dataset::open(&shard).unwrap().place(2, "id").unwrap().unwrap();
+    let mut bytes = std::fs::read(&shard).unwrap();
+    bytes[place.bytes.start as usize] ^= 1;
+    std::fs::write(&shard, bytes).unwrap();
+    let verified = run!("verify", &set);
+    assert_eq!(verified.code, Some(1));
+    assert!(verified.stdout.contains("shard-00000001.fence"), "{}", verified.stdout);
+    let report = serde_json::from_str::<serde_json::Value>(&run!("verify", "--json", &set).stdout).unwrap();
+    assert!(report["bad_blocks"][0]["path"].as_str().unwrap().ends_with("shard-00000001.fence"));
+    std::fs::remove_file(&shard).unwrap();
+    for command in ["info", "verify", "head"] {
+        run!(command, &set).fails(1, "expected shard 1, found 2");
+    }
 }
