@@ -113,6 +113,7 @@ impl Dataset {
     pub fn axis_len(&self, index: u64, axis: &str) -> Result<u64> {
         let row = self.file_index(index)?;
         let axis = self.inner.axis_index(axis)?;
+        self.check_tables(row, &[])?;
         let range = self.inner.plans.axis_range(&self.inner.storage, axis, row)?;
         Ok(range.end - range.start)
     }

@@ -159,21 +159,27 @@ impl Dataset {
         }
     }
 
-    /// Before sample `index` of the file is looked at.
-    #[cold]
-    pub(super) fn check_sample(&self, index: u64) -> Result<()> {
-        let inner = &*self.inner;
+    /// Before it is asked where sample `index` of the file has its values.
+    pub(super) fn check_tables(&self, index: u64, attributes: &[usize]) -> Result<()> {
+        if self.lazy.is_none() {
+            return Ok(());
+        }
         let mut outcome = Ok(());
-        let mut check = |bytes: Range<u64>| {
+        self.inner.each_table_range(index, attributes, |bytes| {
             if outcome.is_ok() {
                 outcome = self.check_bytes(&bytes);
             }
-        };
+        });
+        outcome
+    }
+
+    /// Before sample `index` of the file is looked at.
+    #[cold]
+    pub(super) fn check_sample(&self, index: u64) -> Result<()> {
         // The tables first: they say where the values are.
-        inner.each_table_range(index, &self.attributes, &mut check);
-        outcome?;
+        self.check_tables(index, &self.attributes)?;
         let mut outcome = Ok(());
-        inner.each_value_range(index, &self.attributes, |bytes| {
+        self.inner.each_value_range(index, &self.attributes, |bytes| {
             if outcome.is_ok() {
                 outcome = self.check_bytes(&bytes);
             }

@@ -44,7 +44,9 @@ impl Dataset {
     /// sample's offsets break a rule.
     pub fn place(&self, index: u64, name: &str) -> Result<Option<Place>> {
         let index = self.file_index(index)?;
+        let attribute = self.inner.attribute_index(name, &self.attributes)?;
         let plan = self.tensor_plan(name)?;
+        self.check_tables(index, &[attribute])?;
         let located = self.inner.plans.locate(&self.inner.storage, plan, index)?;
         Ok(located.map(|located| Place { bytes: located.bytes, shape: located.shape }))
     }
