@@ -480,11 +480,12 @@ fn lengths_and_places_of_a_damaged_table_are_errors() {
         std::fs::write(&damaged, &bad).unwrap();
         for dataset in support::all_backings(&damaged) {
             let dataset = dataset.lazily_verified().unwrap();
-            let mut same = |found: Result<String, Error>, expected: Result<String, Error>| match found {
-                Ok(found) => assert_eq!(found, expected.unwrap()),
-                Err(Error::Format { fault, .. }) if fault.code() == "checksum" => refused += 1,
-                Err(error) => assert_eq!(error.to_string(), expected.unwrap_err().to_string()),
-            };
+            let mut same =
+                |found: Result<String, Error>, expected: Result<String, Error>| match found {
+                    Ok(found) => assert_eq!(found, expected.unwrap()),
+                    Err(Error::Format { fault, .. }) if fault.code() == "checksum" => refused += 1,
+                    Err(error) => assert_eq!(error.to_string(), expected.unwrap_err().to_string()),
+                };
             for index in 0..good.len() {
                 for axis in good.schema().axes() {
                     let length = |dataset: &Dataset| {

@@ -71,7 +71,7 @@ pub(crate) struct PyDataset {
     buffer: Mutex<SampleBuf>,
 }
 
-/// open(path, backing="auto")
+/// open(path, backing="auto", *, verify=None)
 /// --
 ///
 /// Open a file for reading.
@@ -80,13 +80,31 @@ pub(crate) struct PyDataset {
 /// reads), "resident" (read into memory now), or "auto": mapped on local filesystems, positional on network and FUSE
 /// filesystems and those not known.
 ///
+/// verify: "lazy" has each 64 KiB block checked once, when something in it is first read, so that damage is a FormatError (of
+/// a batch: a BatchError that has it as its cause) and not a wrong value; None trusts the bytes. `Dataset.verify` checks the
+/// whole file at once.
+///
 /// A mapped file must not be truncated or written to while it is open. The file's length is compared at every call, which
 /// finds many who do it, but not all in time: a process that touches a page that is gone is ended by the system. fencepost
 /// itself replaces files by renaming, which is safe.
 #[pyfunction]
-#[pyo3(signature = (path, backing="auto"))]
-pub(crate) fn open(py: Python<'_>, path: PathBuf, backing: &str) -> PyResult<PyDataset> {
-    let (inner, reason) = py.detach(|| open_file(&path, backing))?;
+#[pyo3(signature = (path, backing="auto", *, verify=None))]
+pub(crate) fn open(
+    py: Python<'_>,
+    path: PathBuf,
+    backing: &str,
+    verify: Option<&str>,
+) -> PyResult<PyDataset> {
+    let lazy = match verify {
+        None => false,
+        Some("lazy") => true,
+        Some(other) => {
+            return Err(PyValueError::new_err(format!(
+                "verify: expected \"lazy\" or None, found {other:?}; Dataset.verify checks the whole file"
+            )));
+        }
+    };
+    let (inner, reason) = py.detach(|| verified(open_file(&path, backing)?, lazy))?;
     PyDataset::of(py, inner, None, backing.into(), reason.into())
 }
 
@@ -123,9 +141,13 @@ fn open_file(path: &std::path::Path, backing: &str) -> PyResult<(Dataset, String
     })
 }
 
+fn verified((dataset, reason): (Dataset, String), lazy: bool) -> PyResult<(Dataset, String)> {
+    Ok((if lazy { dataset.lazily_verified().or_raise()? } else { dataset }, reason))
+}
+
 /// What a pickle calls: opens the file again and sees that it is the same.
 #[pyfunction(name = "_reopen")]
-#[pyo3(signature = (path, fingerprint, backing, rows=None, names=None))]
+#[pyo3(signature = (path, fingerprint, backing, rows=None, names=None, lazy=false))]
 pub(crate) fn reopen(
     py: Python<'_>,
     path: PathBuf,
@@ -133,8 +155,9 @@ pub(crate) fn reopen(
     backing: &str,
     rows: Option<&Bound<'_, PyAny>>,
     names: Option<Vec<String>>,
+    lazy: bool,
 ) -> PyResult<PyDataset> {
-    let (mut inner, reason) = py.detach(|| open_file(&path, backing))?;
+    let (mut inner, reason) = py.detach(|| verified(open_file(&path, backing)?, lazy))?;
     let found = inner.fingerprint().to_string();
     if found != fingerprint {
         let message = format!(
@@ -834,6 +857,7 @@ impl PyDataset {
             &*this.asked,
             rows,
             this.chosen.as_deref().map(<[String]>::to_vec),
+            this.inner.is_lazily_verified(),
         );
         let reopen = py.import("fencepost._fencepost")?.getattr("_reopen")?;
         (reopen, arguments).into_pyobject(py)
