@@ -64,7 +64,7 @@ def test_a_flipped_bit_is_an_exception_at_the_first_touch_of_its_sample(damaged,
         assert isinstance(refused.value.__cause__, fencepost.FormatError) and refused.value.__cause__.code == "checksum"
     # What has no byte in the block is read: another attribute of the sample, and batches of others.
     assert dataset.project("y")[2]["y"] == 2
-    assert dataset["y"].tolist() == [[0], [1], [2], [3]]
+    assert dataset["y"].tolist() == [0, 1, 2, 3]
     assert dataset.batch([0, 1, 3])["y"].tolist() == [0, 1, 3]
     assert not dataset.verify().ok
 
