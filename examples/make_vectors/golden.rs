@@ -887,11 +887,13 @@ pub(crate) fn all() -> Vec<Golden> {
         schema(&["nodes"], vec![]),
         vec![row_with(vec![], vec![("nodes", 2)]), row_with(vec![], vec![("nodes", 0)])],
     );
-    // Lengths that no values stand for may be any numbers; a batch of them is what no memory holds.
+    // Lengths that no values stand for may be any numbers, though no memory holds a batch of them and no number their sum.
     let huge_lengths = Source::new(
-        schema(&["nodes"], vec![]),
-        [1 << 50, 1 << 60, (1 << 62) - 1]
-            .map(|nodes| row_with(vec![], vec![("nodes", nodes)]))
+        schema(&["nodes"], vec![Attribute::new("none", DType::U8, dims![1u64 << 62, 0])]),
+        [1 << 50, 1 << 60, (1 << 62) - 1, 0, 3]
+            .map(|nodes| {
+                row_with(vec![("none", tensor::<u8>(&[1 << 62, 0], &[]))], vec![("nodes", nodes)])
+            })
             .into(),
     );
     let no_samples = Source::new(many_kinds(), vec![]);
