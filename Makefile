@@ -4,7 +4,7 @@
 SHELL := bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check docs bench fuzz crash schedules soak clean
+.PHONY: help demo test check docs bench fuzz crash schedules soak sanitize miri clean
 
 # Handed to every cargo command, e.g. CARGO_FLAGS=--locked or CARGO_FLAGS=--offline.
 CARGO_FLAGS ?=
@@ -64,6 +64,14 @@ schedules: ## the loader's queue under many orders of its threads (shuttle)
 soak: ## everything at once for MINUTES (30), under a memory limit of a quarter of the data
 	@FENCEPOST_MINUTES=$(MINUTES) FENCEPOST_LONG=1 FENCEPOST_RECORD='$(RECORDS)' cargo test $(CARGO_FLAGS) -p fencepost \
 		--test soak -- --exact soak --ignored --nocapture
+
+sanitize: ## ThreadSanitizer and AddressSanitizer over the Rust and Python tests (needs a nightly toolchain with rust-src)
+	@FENCEPOST_RECORD='$(RECORDS)' ci/sanitize.sh thread
+	@FENCEPOST_RECORD='$(RECORDS)' ci/sanitize.sh address
+	@FENCEPOST_RECORD='$(RECORDS)' ci/sanitize.sh python
+
+miri: ## Miri over everything that needs no map (needs a nightly toolchain with miri and rust-src)
+	@FENCEPOST_RECORD='$(RECORDS)' ci/sanitize.sh miri
 
 clean: ## remove what was built here (the Python environment in the user's cache stays)
 	cargo clean

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use serde_json::Value as Json;
 
 /// The records in the order in which they are shown, and what each is about.
-const TOPICS: [(&str, &str); 13] = [
+const TOPICS: [(&str, &str); 16] = [
     (
         "power",
         "Loss of power: after every prefix of the calls of a publish, subsets of what was not synced (all of up to 10 changes, a sample beyond), whole and torn at 512-byte sectors, names kept and lost",
@@ -37,7 +37,16 @@ const TOPICS: [(&str, &str); 13] = [
     ("hostile", "Hostile files, over three backings"),
     ("schedules", "The loader's queue under random and adversarial schedules (shuttle)"),
     ("soak", "Everything at once, for long, under a memory limit"),
-    ("miri", "Unit tests under Miri"),
+    (
+        "sanitize_thread",
+        "ThreadSanitizer: unit tests and those of loaders, batches, storage and verifying",
+    ),
+    ("sanitize_address", "AddressSanitizer: the Rust tests of files and samples, all backings"),
+    (
+        "sanitize_python",
+        "AddressSanitizer: the Python package's tests (numpy alone), Python's own allocator off",
+    ),
+    ("sanitize_miri", "Miri: the unit tests, which need no map"),
 ];
 
 fn root() -> PathBuf {

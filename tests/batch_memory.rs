@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::path::Path;
+
 use fencepost::{
     Attribute, Batch, BatchSink, Collator, DType, Dataset, Error, Field, NewSample, Result, Schema,
     Shape, TensorView, Writer, dims,
@@ -31,22 +33,41 @@ fn file(folder: &tempfile::TempDir) -> std::path::PathBuf {
     path
 }
 
+fn huge_lengths() -> Vec<Dataset> {
+    all_backings(
+        &Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("format-spec/vectors/golden/huge_lengths.fence"),
+    )
+}
+
 /// A length that no values stand for may be any number, and a batch has an entry for each node: more than there is memory
 /// for is an error, where it ended the process.
 #[test]
 fn a_batch_that_no_memory_holds_is_an_error() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.fence");
-    let schema = Schema::builder().axis("nodes").build().unwrap();
-    for nodes in [1u64 << 50, 1 << 60, (1 << 62) - 1] {
-        let mut writer = Writer::create(&path, schema.clone()).unwrap();
-        writer.push(&NewSample::new().axis("nodes", nodes)).unwrap();
-        writer.finish().unwrap();
-        for dataset in all_backings(&path) {
-            let collator = Collator::builder(&dataset).build().unwrap();
-            let error = collator.collate(&dataset, &[0]).unwrap_err();
+    for dataset in huge_lengths() {
+        let collator = Collator::builder(&dataset).exclude_keys(&["none"]).build().unwrap();
+        for samples in [&[0][..], &[1], &[2], &[0, 1, 2]] {
+            let error = collator.collate(&dataset, samples).unwrap_err();
             assert!(matches!(error, Error::Unsupported { .. }), "{error}");
         }
+        assert_eq!(collator.collate(&dataset, &[3, 4]).unwrap().len(), 2);
+    }
+}
+
+/// Five samples of 2^62 rows without columns: no value at all, and more rows than 64 bits count.
+#[test]
+fn an_array_whose_rows_cannot_be_counted_is_an_error() {
+    for dataset in huge_lengths() {
+        let errors = [
+            dataset.materialize("none").map(|_| ()).unwrap_err(),
+            dataset.materialized_bytes("none").map(|_| ()).unwrap_err(),
+            dataset.tensor("none").map(|_| ()).unwrap_err(),
+        ];
+        for error in errors {
+            assert!(matches!(error, Error::Format { .. } | Error::NotBorrowable { .. }), "{error}");
+        }
+        let part = dataset.range(1..2).unwrap().materialize("none").unwrap();
+        assert_eq!((part.view().shape(), part.view().bytes().len()), (&[1 << 62, 0][..], 0));
     }
 }
 

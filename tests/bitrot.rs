@@ -463,3 +463,44 @@ fn lazily_verified_reads_find_what_they_read_and_no_more() {
     let refused = Dataset::from_bytes(&bad).unwrap().lazily_verified().unwrap_err();
     assert!(matches!(refused, Error::Format { .. }), "{refused}");
 }
+
+/// What only tells of samples is checked as well: a length and a place are the right ones, or an error.
+#[test]
+fn lengths_and_places_of_a_damaged_table_are_errors() {
+    let folder = scratch();
+    let path = folder.path().join("a.fence");
+    versions::write(&path, Writer::options(), 1, 40).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let good = Dataset::load(&path).unwrap();
+    let damaged = folder.path().join("b.fence");
+    let mut refused = 0;
+    for section in Layout::of(&bytes).sections.iter().filter(|section| !section.is_empty()) {
+        let mut bad = bytes.clone();
+        bad[(section.start + (section.end - section.start) / 2) as usize] ^= 1;
+        std::fs::write(&damaged, &bad).unwrap();
+        for dataset in support::all_backings(&damaged) {
+            let dataset = dataset.lazily_verified().unwrap();
+            let mut same =
+                |found: Result<String, Error>, expected: Result<String, Error>| match found {
+                    Ok(found) => assert_eq!(found, expected.unwrap()),
+                    Err(Error::Format { fault, .. }) if fault.code() == "checksum" => refused += 1,
+                    Err(error) => assert_eq!(error.to_string(), expected.unwrap_err().to_string()),
+                };
+            for index in 0..good.len() {
+                for axis in good.schema().axes() {
+                    let length = |dataset: &Dataset| {
+                        dataset.axis_len(index, axis).map(|length| length.to_string())
+                    };
+                    same(length(&dataset), length(&good));
+                }
+                for name in good.attribute_names() {
+                    let place = |dataset: &Dataset| {
+                        dataset.place(index, name).map(|place| format!("{place:?}"))
+                    };
+                    same(place(&dataset), place(&good));
+                }
+            }
+        }
+    }
+    assert!(refused > 0);
+}

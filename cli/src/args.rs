@@ -11,6 +11,8 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
+#[cfg(feature = "csv")]
+use fencepost::{DType, convert::csv};
 
 pub(crate) use self::rewriting::{
     CompactArgs, ConcatArgs, Order, RepackArgs, Rewriting, SplitArgs,
@@ -315,6 +317,37 @@ Examples:
         #[command(flatten)]
         target: ImportTarget,
     },
+    #[cfg(feature = "csv")]
+    /// A graph dump as tables: a folder with nodes.csv, edges.csv and graphs.csv
+    ///
+    /// The first line of each file names its columns. In all files, graph_id says which graph a
+    /// row is of; rows of a graph stand together, and graphs have the same order in every file.
+    ///
+    ///   nodes.csv   node_id: what edges call the node (without it: 0, 1, ... in each graph)
+    ///   edges.csv   src_id, dst_id: the ends (also source, target, src, dst)
+    ///   graphs.csv  num_nodes: needed where there is no nodes.csv
+    ///
+    /// `label` becomes `y` of graphs, `node_label`, `edge_label`. Other columns are numbers: those
+    /// of nodes.csv become `x`, those of edges.csv `edge_attr`, f32 and side by side; each of
+    /// graphs.csv becomes an attribute. A cell may hold a list: "0.1,0.2" or [0.1, 0.2].
+    #[command(verbatim_doc_comment, after_long_help = format!("{IMPORT_KEYS}
+
+Examples:
+  fencepost import csv dump/ dump.fence
+  fencepost import csv --column graphs.smiles=utf8 --column nodes.label=y:i64 dump/ dump.fence"))]
+    Csv {
+        /// The folder
+        #[arg(value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+        source: PathBuf,
+        /// Make an attribute of this column: i64, f32, f64 or utf8 (can be given more than once)
+        #[arg(long = "column", value_name = "FILE.COLUMN=[NAME:]DTYPE", value_parser = AskedColumn::parse)]
+        columns: Vec<AskedColumn>,
+        /// The character between cells; \t is a tab
+        #[arg(long, value_name = "CHARACTER", default_value = ",", value_parser = parse_delimiter)]
+        delimiter: u8,
+        #[command(flatten)]
+        target: ImportTarget,
+    },
     #[cfg(feature = "npz")]
     /// A folder with one .npz (or .npy) file for each sample
     ///
@@ -557,6 +590,47 @@ fn parse_pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// A column of a table and the attribute to make of it: `graphs.smiles=utf8`, `nodes.label=y:i64`.
+#[cfg(feature = "csv")]
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct AskedColumn {
+    pub(crate) part: csv::Part,
+    pub(crate) column: String,
+    pub(crate) name: String,
+    pub(crate) dtype: DType,
+}
+
+#[cfg(feature = "csv")]
+impl AskedColumn {
+    fn parse(text: &str) -> Result<Self, String> {
+        const EXPECTED: &str = "expected FILE.COLUMN=DTYPE or FILE.COLUMN=NAME:DTYPE, such as graphs.smiles=utf8 (FILE is graphs, nodes or edges)";
+        // Names of columns may hold any character, names of attributes and dtypes not.
+        let (from, to) = text.rsplit_once('=').ok_or(EXPECTED)?;
+        let (part, column) = from.split_once('.').ok_or(EXPECTED)?;
+        let part = match part {
+            "graphs" => csv::Part::Graphs,
+            "nodes" => csv::Part::Nodes,
+            "edges" => csv::Part::Edges,
+            _ => return Err(EXPECTED.into()),
+        };
+        let (name, dtype) = to.rsplit_once(':').unwrap_or((column, to));
+        let dtype = dtype.parse().map_err(|_| EXPECTED)?;
+        if column.is_empty() || name.is_empty() {
+            return Err(EXPECTED.into());
+        }
+        Ok(AskedColumn { part, column: column.into(), name: name.into(), dtype })
+    }
+}
+
+#[cfg(feature = "csv")]
+fn parse_delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        &[byte] if byte != b'"' && byte != b'\n' && byte != b'\r' => Ok(byte),
+        _ => Err("expected one ASCII character, and not a quote or the end of a line".into()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -576,6 +650,27 @@ mod tests {
         assert_eq!(parse_count("2G"), Ok(2_000_000_000));
         for wrong in ["", "k", "-1", "1.5", "20 M", "1kk", "99999999999G"] {
             assert!(parse_count(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[cfg(feature = "csv")]
+    #[test]
+    fn columns_and_delimiters() {
+        let asked = |part, column: &str, name: &str, dtype| {
+            Ok(AskedColumn { part, column: column.into(), name: name.into(), dtype })
+        };
+        let parse = AskedColumn::parse;
+        assert_eq!(
+            parse("graphs.smiles=utf8"),
+            asked(csv::Part::Graphs, "smiles", "smiles", DType::Utf8)
+        );
+        assert_eq!(parse("nodes.a.b=c=y:i64"), asked(csv::Part::Nodes, "a.b=c", "y", DType::I64));
+        for wrong in ["x", "x=i64", "files.x=i64", "nodes.x=i65", "nodes.=i64", "nodes.x=:i64"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!((parse_delimiter("\\t"), parse_delimiter(";")), (Ok(b'\t'), Ok(b';')));
+        for wrong in ["", "::", "\"", "\n", "\u{b7}"] {
+            assert!(parse_delimiter(wrong).is_err(), "{wrong:?}");
         }
     }
 

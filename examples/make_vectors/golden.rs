@@ -922,6 +922,15 @@ pub(crate) fn all() -> Vec<Golden> {
         schema(&["nodes"], vec![]),
         vec![row_with(vec![], vec![("nodes", 2)]), row_with(vec![], vec![("nodes", 0)])],
     );
+    // Lengths that no values stand for may be any numbers, though no memory holds a batch of them and no number their sum.
+    let huge_lengths = Source::new(
+        schema(&["nodes"], vec![Attribute::new("none", DType::U8, dims![1u64 << 62, 0])]),
+        [1 << 50, 1 << 60, (1 << 62) - 1, 0, 3]
+            .map(|nodes| {
+                row_with(vec![("none", tensor::<u8>(&[1 << 62, 0], &[]))], vec![("nodes", nodes)])
+            })
+            .into(),
+    );
     let no_samples = Source::new(many_kinds(), vec![]);
     let one_sample = Source::new(many_kinds(), vec![kinds_row(3, 4, 1)]);
     let zero_lengths = Source::new(
@@ -945,6 +954,7 @@ pub(crate) fn all() -> Vec<Golden> {
     vec![
         file_of("nothing", &nothing),
         file_of("no_attributes", &no_attributes),
+        file_of("huge_lengths", &huge_lengths),
         file_of("no_samples", &no_samples),
         file_of("one_sample", &one_sample),
         file_of("three_samples", &three_samples()),

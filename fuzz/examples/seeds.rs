@@ -4,7 +4,7 @@
 use std::io::Result;
 use std::path::Path;
 
-use fencepost_fuzz::{TU_FILES, WHOLE_FILES, directory_of, root, vectors};
+use fencepost_fuzz::{CSV_FILES, TU_FILES, WHOLE_FILES, directory_of, root, vectors};
 
 fn seed(folder: &Path, target: &str, name: &str, bytes: &[u8]) -> Result<()> {
     let folder = folder.join(target);
@@ -83,6 +83,42 @@ fn main() -> Result<()> {
         let bytes: Vec<Vec<u8>> = set.iter().map(|text| text.as_bytes().to_vec()).collect();
         for flags in 0..4u8 {
             seed(out, "tu", &format!("{at}_{flags}"), &[vec![flags], bytes.join(&0xff)].concat())?;
+        }
+    }
+    // Which of the columns a to d are asked for, and whether cells are parted by semicolons.
+    let csv: [(&[u8], [&str; 3]); 5] = [
+        (
+            &[0, 2, 6, 14, 30],
+            [
+                "graph_id,node_id,b,d,label\n1,u,1,2,0\n1,v,-3,4e3,1\n3,u,0,nan,2\n",
+                "graph_id,src_id,dst_id,c,label\n1,u,v,0.5,1\n1,v,u,1,2\n",
+                "graph_id,a,label\n1,5,0\n2,6,1\n3,7,0\n",
+            ],
+        ),
+        (
+            &[0, 4, 8],
+            [
+                "graph,node,feat,b\r\ng,n,\"0.1, 0.2\",3\r\nf,n,\"1,2\",\"4\"\r\n",
+                "graph,source,target,c\r\ng,n,n,[1.5]\r\n",
+                "graph,feat,label\r\ng,\"[1,2]\",0.5\r\nf,\"3,4\",1\r\n",
+            ],
+        ),
+        (
+            &[0, 2],
+            [
+                "",
+                "graph_id,src,dst\n10,0,2\n10,2,1\n12,0,0\n",
+                "graph_id,num_nodes,a\n10,3,1\n11,0,2\n12,1,\"c, \"\"d\"\"\n e\"\n",
+            ],
+        ),
+        (&[1, 5, 17], ["graph_id;b;d\n1;1;[0.5,2]\n1;2;[1,3]\n", "graph_id;src;dst\n1;0;1\n", ""]),
+        (&[0], ["\u{feff}graph_id,b\n\n7,1\n\n08,2", "", ""]),
+    ];
+    for (at, (every, tables)) in csv.iter().enumerate() {
+        assert_eq!(tables.len(), CSV_FILES.len());
+        let bytes: Vec<Vec<u8>> = tables.iter().map(|text| text.as_bytes().to_vec()).collect();
+        for &flags in *every {
+            seed(out, "csv", &format!("{at}_{flags}"), &[vec![flags], bytes.join(&0xff)].concat())?;
         }
     }
     let npy = root().join("tests").join("data").join("npy");

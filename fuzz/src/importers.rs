@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use fencepost::convert::{
-    self, ImportOptions, import_graph6, import_npy, import_npz, import_tu, npy as arrays,
+    self, ImportOptions, csv as tables, import_csv, import_graph6, import_npy, import_npz,
+    import_tu, npy as arrays,
 };
-use fencepost::{Dataset, Result, Summary};
+use fencepost::{DType, Dataset, Result, Summary};
 
 /// Ends of the names of a TU set's files, in the order in which the input has them, divided by the byte 0xff.
 pub const TU_FILES: [&str; 9] = [
@@ -19,6 +20,9 @@ pub const TU_FILES: [&str; 9] = [
     "graph_attributes",
     "smiles",
 ];
+
+/// Tables, in the order in which the input has them, divided by the byte 0xff.
+pub const CSV_FILES: [&str; 3] = ["nodes", "edges", "graphs"];
 
 /// Names of whole arrays, in the order in which the input has them, each behind its length in two bytes.
 pub const WHOLE_FILES: [&str; 6] =
@@ -74,6 +78,33 @@ pub fn tu(input: &[u8]) {
         convert::tu::Options::new().use_node_attr(flags & 1 != 0).use_edge_attr(flags & 2 != 0);
     let out = crate::scratch().join("tu.fence");
     check(import_tu(&folder, &out, &options, ImportOptions::new()), &out);
+}
+
+pub fn csv(input: &[u8]) {
+    let Some((&flags, text)) = input.split_first() else { return };
+    let folder = fresh("csv");
+    for (name, bytes) in CSV_FILES.iter().zip(text.split(|&byte| byte == 0xff)) {
+        if !bytes.is_empty() {
+            std::fs::write(folder.join(format!("{name}.csv")), bytes).expect("room for the file");
+        }
+    }
+    let mut options = tables::Options::new();
+    if flags & 1 != 0 {
+        options = options.delimiter(b';');
+    }
+    let asked = [
+        (2, tables::Part::Graphs, "a", DType::Utf8),
+        (4, tables::Part::Nodes, "b", DType::I64),
+        (8, tables::Part::Edges, "c", DType::F64),
+        (16, tables::Part::Nodes, "d", DType::Utf8),
+    ];
+    for (flag, part, name, dtype) in asked {
+        if flags & flag != 0 {
+            options = options.column(part, name, name, dtype);
+        }
+    }
+    let out = crate::scratch().join("csv.fence");
+    check(import_csv(&folder, &out, &options, ImportOptions::new()), &out);
 }
 
 pub fn npy(input: &[u8]) {

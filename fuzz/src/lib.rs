@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 pub use damage::{Damage, damage};
-pub use importers::{TU_FILES, WHOLE_FILES, graph6, npy, tu};
+pub use importers::{CSV_FILES, TU_FILES, WHOLE_FILES, csv, graph6, npy, tu};
 pub use mutate::{Mutation, mutate};
 pub use state::loader_state;
 pub use writer::{Work, writer};

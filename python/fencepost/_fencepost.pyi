@@ -416,7 +416,15 @@ class LoaderIter:
     def __length_hint__(self) -> int: ...
     def close(self) -> None: ...
 
-def open(path: _Path | Sequence[_Path], backing: _Backing = "auto", *, partial: bool = False) -> Dataset: ...
+def open(
+    path: _Path | Sequence[_Path], backing: _Backing = "auto", *, partial: bool = False, verify: Literal["lazy"] | None = None
+) -> Dataset: ...
 def _reopen(
-    paths: Sequence[_Path], fingerprint: str, backing: str, partial: bool, rows: Any = None, names: Sequence[str] | None = None
+    paths: Sequence[_Path],
+    fingerprint: str,
+    backing: str,
+    partial: bool,
+    lazy: bool,
+    rows: Any = None,
+    names: Sequence[str] | None = None,
 ) -> Dataset: ...

@@ -63,6 +63,8 @@ struct Opened {
     /// The backing as it was asked for.
     backing: String,
     partial: bool,
+    /// Whether blocks are checked when they are first read.
+    lazy: bool,
 }
 
 /// A path, or several.
@@ -114,7 +116,7 @@ pub(crate) struct PyDataset {
     buffer: Mutex<SampleBuf>,
 }
 
-/// open(path, backing="auto", *, partial=False)
+/// open(path, backing="auto", *, partial=False, verify=None)
 /// --
 ///
 /// Open a file, or several as one, for reading.
@@ -126,28 +128,42 @@ pub(crate) struct PyDataset {
 /// reads), "resident" (read into memory now), or "auto": mapped on local filesystems, positional on network and FUSE
 /// filesystems and those not known.
 ///
+/// verify: "lazy" has each 64 KiB block checked once, when something in it is first read, so that damage is a FormatError (of
+/// a batch: a BatchError that has it as its cause) and not a wrong value; None trusts the bytes. `Dataset.verify` checks the
+/// whole file at once.
+///
 /// A mapped file must not be truncated or written to while it is open. The file's length is compared at every call, which
 /// finds many who do it, but not all in time: a process that touches a page that is gone is ended by the system. fencepost
 /// itself replaces files by renaming, which is safe.
 #[pyfunction]
-#[pyo3(signature = (path, backing="auto", *, partial=false))]
+#[pyo3(signature = (path, backing="auto", *, partial=false, verify=None))]
 pub(crate) fn open(
     py: Python<'_>,
     path: Paths,
     backing: &str,
     partial: bool,
+    verify: Option<&str>,
 ) -> PyResult<PyDataset> {
+    let lazy = match verify {
+        None => false,
+        Some("lazy") => true,
+        Some(other) => {
+            return Err(PyValueError::new_err(format!(
+                "verify: expected \"lazy\" or None, found {other:?}; Dataset.verify checks the whole file"
+            )));
+        }
+    };
     let paths = path.list().iter().map(std::path::absolute).collect::<Result<_, _>>()?;
-    let opened = Opened { paths, backing: backing.to_owned(), partial };
+    let opened = Opened { paths, backing: backing.to_owned(), partial, lazy };
     let (inner, reason) = py.detach(|| open_files(&opened))?;
     PyDataset::of(py, inner, None, opened.into(), reason.into())
 }
 
 fn open_files(opened: &Opened) -> PyResult<(Dataset, String)> {
-    let Opened { paths, backing, partial } = opened;
+    let Opened { paths, backing, partial, lazy } = opened;
     let options = OpenOptions::new().partial(*partial);
     let asked = || "asked for".to_owned();
-    Ok(match backing.as_str() {
+    let (dataset, reason) = match backing.as_str() {
         "mapped" => (buffer::map(&options, paths).or_raise()?, asked()),
         "positional" => (options.open_all(paths).or_raise()?, asked()),
         "resident" => (options.load_all(paths).or_raise()?, asked()),
@@ -164,22 +180,25 @@ fn open_files(opened: &Opened) -> PyResult<(Dataset, String)> {
                 "backing: expected \"auto\", \"mapped\", \"positional\" or \"resident\", found {other:?}"
             )));
         }
-    })
+    };
+    let dataset = if *lazy { dataset.lazily_verified().or_raise()? } else { dataset };
+    Ok((dataset, reason))
 }
 
 /// What a pickle calls: opens the file again and sees that it is the same.
 #[pyfunction(name = "_reopen")]
-#[pyo3(signature = (paths, fingerprint, backing, partial, rows=None, names=None))]
+#[pyo3(signature = (paths, fingerprint, backing, partial, lazy, rows=None, names=None))]
 pub(crate) fn reopen(
     py: Python<'_>,
     paths: Vec<PathBuf>,
     fingerprint: &str,
     backing: String,
     partial: bool,
+    lazy: bool,
     rows: Option<&Bound<'_, PyAny>>,
     names: Option<Vec<String>>,
 ) -> PyResult<PyDataset> {
-    let opened = Opened { paths, backing, partial };
+    let opened = Opened { paths, backing, partial, lazy };
     let (mut inner, reason) = py.detach(|| open_files(&opened))?;
     let found = inner.fingerprint().to_string();
     if found != fingerprint {
@@ -904,6 +923,7 @@ impl PyDataset {
             this.inner.fingerprint().to_string(),
             &this.opened.backing,
             this.opened.partial,
+            this.opened.lazy,
             rows,
             this.chosen.as_deref().map(<[String]>::to_vec),
         );

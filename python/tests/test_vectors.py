@@ -130,3 +130,59 @@ def test_hostile_files_give_exceptions_and_reports_and_never_a_signal():
     lines = result.stdout.splitlines()
     assert result.returncode == 0, (lines[-1:], result.stderr[-3000:])
     assert lines[-1] == f"checked {3 * count}" and count > 300
+
+
+LAZY = """
+import json, sys
+import fencepost
+
+expected = json.loads(open(sys.argv[1] + "/EXPECTED.json").read())
+refused = {}
+for name, entry in expected.items():
+    for backing in ("mapped", "positional", "resident"):
+        print(name, backing, flush=True)
+        try:
+            dataset = fencepost.open(f"{sys.argv[1]}/{name}", backing, verify="lazy")
+        except fencepost.FormatError as error:
+            # What is refused in any case is refused for the same reason.
+            assert entry["stage"] != "open" or error.code == entry["code"], (name, error)
+            refused.setdefault(name, []).append("open")
+            continue
+        assert entry["stage"] != "open", (name, "was opened")
+        codes = set()
+        def touch(call):
+            try:
+                call()
+            except fencepost.FormatError as error:
+                codes.add(error.code)
+            except fencepost.Error:
+                pass
+        for attribute in dataset.attributes:
+            touch(lambda: dataset[attribute])
+        for index in range(len(dataset)):
+            for call in (dataset.__getitem__, dataset.read, dataset.axes_of, dataset.locate):
+                touch(lambda: call(index))
+        touch(lambda: dataset.batch(range(len(dataset))))
+        touch(lambda: list(fencepost.Loader(dataset, 2)))
+        # Checksums of these files fit their lies, but where the lie is a checksum or a bit.
+        assert ("checksum" in codes) == (name in ("data_flipped_bit.fence", "crc_table_entry.fence")), (name, backing, codes)
+        if codes:
+            refused.setdefault(name, []).append("touch")
+print(json.dumps(refused))
+"""
+
+
+def test_hostile_files_that_are_verified_lazily():
+    folder = VECTORS / "hostile"
+    expected = json.loads((folder / "EXPECTED.json").read_text())
+    result = run(LAZY, folder, timeout=300)
+    lines = result.stdout.splitlines()
+    assert result.returncode == 0, (lines[-1:], result.stderr[-3000:])
+    refused = json.loads(lines[-1])
+    for name, entry in expected.items():
+        if entry["stage"] == "open":
+            assert refused[name] == ["open"] * 3
+        elif entry["stage"] == "access" and entry["code"] != "attribute-refused":
+            assert refused[name] == ["touch"] * 3, name
+    assert refused["data_flipped_bit.fence"] == refused["crc_table_entry.fence"] == ["touch"] * 3
+    assert refused["crc_of_table.fence"] == ["open"] * 3

@@ -5,8 +5,12 @@
 use std::fmt;
 use std::path::Path;
 
+#[cfg(feature = "csv")]
+use super::csv;
 use super::{graph6, tu};
 use crate::error::{Error, Result};
+#[cfg(feature = "csv")]
+use crate::format::StringsView;
 use crate::format::{Attribute, DType, Dim, Schema, TensorView};
 use crate::writer::{NewSample, Summary, Writer, WriterOptions};
 
@@ -269,6 +273,110 @@ fn tu_schema(layout: &tu::Layout) -> Result<Schema> {
     }
     for name in &layout.texts {
         schema = schema.attribute(Attribute::new(name, DType::Utf8, [] as [Dim; 0]));
+    }
+    schema.build()
+}
+
+/// Imports a graph dump as tables: see [`csv`].
+///
+/// The file has the axes `nodes` and, with an `edges.csv`, `edges`, the attribute `edge_index` (`i64[2, edges]`), and those that the
+/// columns make: `x`, `edge_attr`, `y`, ...
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let out = folder.path().join("two.fence");
+/// use fencepost::Dataset;
+/// use fencepost::convert::{ImportOptions, csv, import_csv};
+///
+/// # let folder = folder.path();
+/// std::fs::write(folder.join("nodes.csv"), "graph_id,node_id,mass\n1,a,12\n1,b,16\n2,a,12\n").unwrap();
+/// std::fs::write(folder.join("edges.csv"), "graph_id,src_id,dst_id\n1,b,a\n").unwrap();
+/// import_csv(folder, &out, &csv::Options::new(), ImportOptions::new())?;
+/// let graphs = Dataset::load(&out)?;
+/// assert_eq!(graphs.get(0)?.slice::<f32>("x")?, [12.0, 16.0]);
+/// assert_eq!(graphs.get(0)?.slice::<i64>("edge_index")?, [1, 0]);
+/// # Ok::<(), fencepost::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`csv::Reader`] and [`Writer`]. Nothing is published then.
+#[cfg(feature = "csv")]
+pub fn import_csv(
+    folder: impl AsRef<Path>,
+    out: impl AsRef<Path>,
+    tables: &csv::Options,
+    options: ImportOptions<'_>,
+) -> Result<Summary> {
+    let mut reader = csv::Reader::open(folder, tables)?;
+    let layout = reader.layout().clone();
+    let mut import = options.begin(out.as_ref(), Some(csv_schema(&layout)?))?;
+    let mut graph = csv::Graph::default();
+    while reader.read(&mut graph)? {
+        push_csv(&layout, &graph, reader.bytes(), &mut import)?;
+    }
+    import.finish(layout.bytes)
+}
+
+#[cfg(feature = "csv")]
+fn push_csv(
+    layout: &csv::Layout,
+    graph: &csv::Graph,
+    done: u64,
+    import: &mut Import<'_>,
+) -> Result<()> {
+    let texts: Vec<Vec<&str>> = graph
+        .values
+        .iter()
+        .map(|values| match values {
+            csv::Values::Text(texts) => texts.iter().map(String::as_str).collect(),
+            _ => Vec::new(),
+        })
+        .collect();
+    let mut sample = NewSample::new().axis("nodes", graph.num_nodes);
+    if layout.edges {
+        let edges = TensorView::from_slice(&graph.edge_index, &[2, graph.num_edges])?;
+        sample.push("edge_index", edges);
+    }
+    for ((column, values), texts) in layout.columns.iter().zip(&graph.values).zip(&texts) {
+        let rows = match column.part {
+            csv::Part::Graphs => 1,
+            // As many as rows of the file, so they are countable.
+            csv::Part::Nodes => graph.num_nodes as usize,
+            csv::Part::Edges => graph.num_edges,
+        };
+        let shape = [rows, column.width.unwrap_or(1)];
+        let shape = if column.width.is_some() { &shape[..] } else { &shape[..1] };
+        let name = column.name.as_str();
+        match values {
+            csv::Values::I64(values) => sample.push(name, TensorView::from_slice(values, shape)?),
+            csv::Values::F32(values) => sample.push(name, TensorView::from_slice(values, shape)?),
+            csv::Values::F64(values) => sample.push(name, TensorView::from_slice(values, shape)?),
+            csv::Values::Text(_) if column.part == csv::Part::Graphs => {
+                sample.push(name, StringsView::list(texts, &[])?);
+            }
+            csv::Values::Text(_) => sample.push(name, StringsView::list(texts, shape)?),
+        }
+    }
+    import.push(&sample, done, layout.bytes)
+}
+
+#[cfg(feature = "csv")]
+fn csv_schema(layout: &csv::Layout) -> Result<Schema> {
+    let mut schema = Schema::builder().axis("nodes");
+    if layout.edges {
+        let shape = [Dim::from(2), Dim::from("edges")];
+        let edges = Attribute::new("edge_index", DType::I64, shape).increment_by("nodes");
+        schema = schema.axis("edges").attribute(edges);
+    }
+    for column in &layout.columns {
+        let mut shape = match column.part {
+            csv::Part::Graphs if column.dtype == DType::Utf8 => Vec::new(),
+            csv::Part::Graphs => vec![Dim::from(1)],
+            csv::Part::Nodes => vec![Dim::from("nodes")],
+            csv::Part::Edges => vec![Dim::from("edges")],
+        };
+        shape.extend(column.width.map(Dim::from));
+        schema = schema.attribute(Attribute::new(&column.name, column.dtype, shape));
     }
     schema.build()
 }

@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | [`graph6`] | graph6 and sparse6 files of nauty, one graph a line | |
 //! | [`tu`] | text sets in the TU layout (`DS_A.txt`, `DS_graph_indicator.txt`, ...) | |
+//! | `csv` (feature `csv`) | graph dumps as tables of nodes, edges and graphs | |
 //! | `npy` (feature `npz`) | folders of `.npy`/`.npz` samples, concatenated `.npy` arrays with offsets | the same |
 //!
 //! Each module has a reader that yields one sample at a time into buffers that are used again, so memory follows the
@@ -15,6 +16,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "csv")]
+pub mod csv;
 pub mod graph6;
 mod import;
 mod lines;
@@ -22,6 +25,8 @@ mod lines;
 pub mod npy;
 pub mod tu;
 
+#[cfg(feature = "csv")]
+pub use import::import_csv;
 pub use import::{ImportOptions, Progress, import_graph6, import_tu};
 #[cfg(feature = "npz")]
 pub use npy::{ExportOptions, ExportSummary, export_npy, export_npz, import_npy, import_npz};

@@ -149,6 +149,7 @@ impl Dataset {
     pub fn axis_len(&self, index: u64, axis: &str) -> Result<u64> {
         let (part, row) = self.inner.parts.find(self.file_index(index)?);
         let axis = self.inner.axis_index(axis)?;
+        self.check_tables(&part.plans, row, &[])?;
         let range = part.plans.axis_range(&self.inner.storage, axis, row)?;
         Ok(range.end - range.start)
     }

@@ -7,7 +7,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::parts::{FileView, Part};
+use super::parts::FileView;
+use super::plan::Plans;
 use super::verify::{entry, read_checksums};
 use super::{Dataset, Inner};
 use crate::error::{FormatError, Result};
@@ -183,21 +184,33 @@ impl Dataset {
         }
     }
 
-    /// Before sample `index` of a part is looked at.
-    #[cold]
-    pub(super) fn check_sample(&self, part: &Part, index: u64) -> Result<()> {
+    /// Before it is asked where sample `index` of a part has its values.
+    pub(super) fn check_tables(
+        &self,
+        plans: &Plans,
+        index: u64,
+        attributes: &[usize],
+    ) -> Result<()> {
+        if self.lazy.is_none() {
+            return Ok(());
+        }
         let mut outcome = Ok(());
-        let mut check = |bytes: Range<u64>| {
+        plans.each_table_range(index, attributes, |bytes| {
             if outcome.is_ok() {
                 outcome = self.check_bytes(&bytes);
             }
-        };
+        });
+        outcome
+    }
+
+    /// Before sample `index` of a part is looked at.
+    #[cold]
+    pub(super) fn check_sample(&self, plans: &Plans, index: u64) -> Result<()> {
         // The tables first: they say where the values are.
-        part.plans.each_table_range(index, &self.attributes, &mut check);
-        outcome?;
+        self.check_tables(plans, index, &self.attributes)?;
         let mut outcome = Ok(());
         let storage = &self.inner.storage;
-        part.plans.each_value_range(storage, index, &self.attributes, |bytes| {
+        plans.each_value_range(storage, index, &self.attributes, |bytes| {
             if outcome.is_ok() {
                 outcome = self.check_bytes(&bytes);
             }

@@ -235,7 +235,7 @@ impl Dataset {
         };
         let (part, index) = self.inner.parts.find(row);
         if self.lazy.is_some() {
-            self.check_sample(part, index)?;
+            self.check_sample(&part.plans, index)?;
         }
         if self.inner.storage.backing() == Backing::Mapped {
             self.touch(&part.plans, index)?;
@@ -251,7 +251,7 @@ impl Dataset {
     pub fn read<'b>(&'b self, index: u64, buffer: &'b mut SampleBuf) -> Result<Sample<'b>> {
         let (part, index) = self.inner.parts.find(self.file_index(index)?);
         if self.lazy.is_some() {
-            self.check_sample(part, index)?;
+            self.check_sample(&part.plans, index)?;
         }
         if self.inner.storage.backing() == Backing::Mapped {
             self.touch(&part.plans, index)?;

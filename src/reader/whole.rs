@@ -49,7 +49,9 @@ impl Dataset {
     /// sample's offsets break a rule.
     pub fn place(&self, index: u64, name: &str) -> Result<Option<Place>> {
         let (part, row) = self.inner.parts.find(self.file_index(index)?);
-        let plan = &part.plans.attributes[self.tensor_index(name)?];
+        let attribute = self.tensor_index(name)?;
+        let plan = &part.plans.attributes[attribute];
+        self.check_tables(&part.plans, row, &[attribute])?;
         let located = part.plans.locate(&self.inner.storage, plan, row)?;
         Ok(located.map(|located| {
             let (file, bytes) = self.in_file(&located.bytes);

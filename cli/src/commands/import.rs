@@ -6,6 +6,8 @@ use std::cell::Cell;
 use std::io::Write;
 use std::time::Instant;
 
+#[cfg(feature = "csv")]
+use fencepost::convert::csv;
 #[cfg(feature = "npz")]
 use fencepost::convert::npy;
 use fencepost::convert::{self, ImportOptions, tu};
@@ -48,6 +50,17 @@ pub(crate) fn run(format: &ImportFormat, out: &mut Output) -> Result<Verdict> {
                 convert::import_tu(source, &target.output, &set, options)
             };
             (target, with_options(target, Progress::count("importing"), import)?)
+        }
+        #[cfg(feature = "csv")]
+        ImportFormat::Csv { source, columns, delimiter, target } => {
+            let mut tables = csv::Options::new().delimiter(*delimiter);
+            for asked in columns {
+                tables = tables.column(asked.part, &asked.column, &asked.name, asked.dtype);
+            }
+            let import = |options: ImportOptions<'_>| {
+                convert::import_csv(source, &target.output, &tables, options)
+            };
+            (target, with_options(target, Progress::bytes("importing"), import)?)
         }
         #[cfg(feature = "npz")]
         ImportFormat::Npz { source, array, target } => {

@@ -92,6 +92,31 @@ fn a_malformed_source_is_1_and_leaves_nothing() {
 }
 
 #[test]
+fn tables_with_columns_that_are_asked_for() {
+    let folder = folder();
+    let dump = folder.path().join("dump");
+    fs::create_dir(&dump).unwrap();
+    fs::write(dump.join("nodes.csv"), "graph_id;a;kind\n1;0.5;C\n1;1;O\n2;2;C\n").unwrap();
+    fs::write(dump.join("edges.csv"), "graph_id;src;dst\n1;0;1\n").unwrap();
+    let out = folder.path().join("out.fence");
+    run!("import", "csv", "--delimiter", ";", &dump, &out)
+        .fails(1, "nodes.csv: line 2, column \"kind\": expected a number");
+    let asked = ["--column", "nodes.kind=element:utf8", "--delimiter", ";"];
+    let mut command = crate::support::command();
+    command.args(["import", "csv", "--json"]).args(asked).arg(&dump).arg(&out);
+    let report = crate::support::finish(command).json();
+    assert_eq!(report["samples"], 2);
+    let head = run!("head", "--json", &out).json();
+    let values = &head["head"][0]["values"];
+    assert_eq!(values["element"]["values"], json!(["C", "O"]));
+    assert_eq!(values["edge_index"]["values"], json!([[0], [1]]));
+    run!("import", "csv", "--column", "nodes.kind", &dump, &out).fails(2, "graphs.smiles=utf8");
+    run!("import", "csv", "--column", "nodes.kind=u8", &dump, &out)
+        .fails(2, "i64, f32, f64 or utf8");
+    run!("import", "csv", "--delimiter", "ab", &dump, &out).fails(2, "one ASCII character");
+}
+
+#[test]
 fn numpy_samples_come_back() {
     let folder = folder();
     let path = mixed(folder.path());

@@ -14,6 +14,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("import", &["import"]),
     ("import-graph6", &["import", "graph6"]),
     ("import-tu", &["import", "tu"]),
+    ("import-csv", &["import", "csv"]),
     ("import-npz", &["import", "npz"]),
     ("import-npy", &["import", "npy"]),
     ("export", &["export"]),

@@ -1,7 +1,8 @@
 //! `info`, `head` and `stats`: what they say of files that are whole.
 
 use fencepost::{
-    Attribute, DType, Dataset, NewSample, Overlay, Schema, Shard, ShardOptions, TensorView, Writer, dims,
+    Attribute, DType, Dataset, NewSample, Overlay, Schema, Shard, ShardOptions, TensorView, Writer,
+    dims,
 };
 use serde_json::json;
 
@@ -259,10 +260,13 @@ fn colours_only_where_they_are_wanted() {
 fn a_folder_of_shards_is_reported_verified_and_compacted() {
     let home = folder();
     let set = home.path().join("set");
-    let schema = Schema::builder().attribute(Attribute::new("id", DType::U64, dims![])).build().unwrap();
+    let schema =
+        Schema::builder().attribute(Attribute::new("id", DType::U64, dims![])).build().unwrap();
     let mut writer = ShardOptions::new().samples_per_shard(4).create(&set, schema).unwrap();
     for id in 0..10u64 {
-        writer.push(&NewSample::new().tensor("id", TensorView::from_slice(&[id], &[]).unwrap())).unwrap();
+        writer
+            .push(&NewSample::new().tensor("id", TensorView::from_slice(&[id], &[]).unwrap()))
+            .unwrap();
     }
     writer.finish().unwrap();
     let told = run!("info", &set).ok();
@@ -281,11 +285,14 @@ fn a_folder_of_shards_is_reported_verified_and_compacted() {
     run!("compact", &set, &one).ok();
     let base = Dataset::open(&one).unwrap();
     let more = home.path().join("more.fence");
-    let schema = Schema::builder().attribute(Attribute::new("y", DType::F32, dims![])).build().unwrap();
+    let schema =
+        Schema::builder().attribute(Attribute::new("y", DType::F32, dims![])).build().unwrap();
     let mut overlay = Overlay::create(&more, &base, schema, Writer::options()).unwrap();
     for id in 0..10u8 {
         let y = [f32::from(id)];
-        overlay.push(&NewSample::new().tensor("y", TensorView::from_slice(&y, &[]).unwrap())).unwrap();
+        overlay
+            .push(&NewSample::new().tensor("y", TensorView::from_slice(&y, &[]).unwrap()))
+            .unwrap();
     }
     overlay.finish().unwrap();
     assert!(run!("info", &more).ok().contains("adds attributes to the samples of another file"));
@@ -302,7 +309,8 @@ fn a_folder_of_shards_is_reported_verified_and_compacted() {
     let verified = run!("verify", &set);
     assert_eq!(verified.code, Some(1));
     assert!(verified.stdout.contains("shard-00000001.fence"), "{}", verified.stdout);
-    let report = serde_json::from_str::<serde_json::Value>(&run!("verify", "--json", &set).stdout).unwrap();
+    let report =
+        serde_json::from_str::<serde_json::Value>(&run!("verify", "--json", &set).stdout).unwrap();
     assert!(report["bad_blocks"][0]["path"].as_str().unwrap().ends_with("shard-00000001.fence"));
     std::fs::remove_file(&shard).unwrap();
     for command in ["info", "verify", "head"] {

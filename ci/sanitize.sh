@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# The tests under tools that see what a passing test does not:  ci/sanitize.sh thread | address | python | miri [TEST ...]
+#
+#   thread   ThreadSanitizer: the library's unit tests and those of loaders, batches, locks and storage
+#   address  AddressSanitizer: the unit tests and the tests of files and samples, over the resident backing and the others
+#   python   the Python package built with AddressSanitizer, under the tests of the package; Python's own allocator is off
+#   miri     Miri: the unit tests, which need no map
+#
+# TEST names Rust test files (or pytest's arguments) to run instead. FENCEPOST_RECORD is a folder for the figures.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+kind=${1:-}
+shift || true
+toolchain=+${SANITIZE_TOOLCHAIN:-nightly}
+host=$(rustc "$toolchain" -vV | sed -n 's/^host: //p')
+flags=()
+read -r -a flags <<<"${CARGO_FLAGS:-}"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# Fewer random cases: each is 5 to 100 times slower.
+export PROPTEST_CASES=${PROPTEST_CASES:-8}
+
+rust_tests() {
+    local names=("$@")
+    local tests=(--lib)
+    for name in "${names[@]}"; do tests+=(--test "$name"); done
+    cargo "$toolchain" test ${flags[@]+"${flags[@]}"} "${build[@]}" --target "$host" --target-dir "target/sanitize/$kind" \
+        -p fencepost --all-features --no-fail-fast "${tests[@]}" 2>&1 | tee "$log"
+}
+
+build=()
+status=0
+case $kind in
+thread)
+    # The standard library has to be built with it as well, or its locks are not seen.
+    build=(-Zbuild-std)
+    export RUSTFLAGS="-Zsanitizer=thread" TSAN_OPTIONS="halt_on_error=0 exitcode=66"
+    names=("$@")
+    ((${#names[@]})) || names=(loader_run loader_order batch_collate storage verify)
+    rust_tests "${names[@]}" || status=$?
+    report='WARNING: ThreadSanitizer'
+    ;;
+address)
+    # A refused allocation is what some tests are about.
+    export RUSTFLAGS="-Zsanitizer=address" ASAN_OPTIONS="allocator_may_return_null=1"
+    names=("$@")
+    ((${#names[@]})) || names=(arrays batch_collate batch_memory bitrot import_csv import_graph6 import_npy import_tu
+        export_npy loader_order loader_run narrow places rewrite roundtrip storage truncation vectors verify writer)
+    rust_tests "${names[@]}" || status=$?
+    report='ERROR: (Address|Leak)Sanitizer'
+    ;;
+python)
+    python=${FENCEPOST_PYTHON:-$(ci/python_env.sh requirements-test.txt)}
+    package=$PWD/target/sanitize/package wheels=$PWD/target/sanitize/wheels
+    rm -rf "$package" "$wheels"
+    cargo build ${flags[@]+"${flags[@]}"} --quiet --package fencepost-cli
+    RUSTFLAGS="-Zsanitizer=address" RUSTUP_TOOLCHAIN=${toolchain#+} CARGO_TARGET_DIR=target/sanitize/python \
+        env PATH="$(dirname "$python"):$PATH" "$python" -m maturin build ${flags[@]+"${flags[@]}"} --quiet \
+        --target "$host" --interpreter "$python" --out "$wheels"
+    "$python" -m pip install --quiet --disable-pip-version-check --no-deps --no-index --target "$package" "$wheels"/*.whl
+    # Not linked into a library by rustc: it has to come before all else of the process. Rust's own archive is the version that
+    # the compiler's checks ask for.
+    runtime=$PWD/target/sanitize/libasan.so
+    archive=$(rustc "$toolchain" --print sysroot)/lib/rustlib/$host/lib/librustc-nightly_rt.asan.a
+    cc -shared -o "$runtime" -Wl,--whole-archive "$archive" -Wl,--no-whole-archive -lpthread -ldl -lm -lrt
+    arguments=("$@")
+    ((${#arguments[@]})) || arguments=(python/tests)
+    # The interpreter leaves memory behind on purpose; its own small pieces are made visible by PYTHONMALLOC.
+    env LD_PRELOAD="$runtime" ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1" PYTHONMALLOC=malloc \
+        PYTHONPATH="$package" PYTHONDONTWRITEBYTECODE=1 FENCEPOST_MYPY_CACHE="$PWD/target/mypy" \
+        FENCEPOST_BIN="$PWD/target/debug/fencepost" \
+        "$python" -m pytest -p no:cacheprovider "${arguments[@]}" 2>&1 | tee "$log" || status=$?
+    report='ERROR: AddressSanitizer'
+    ;;
+miri)
+    export MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-strict-provenance -Zmiri-symbolic-alignment-check"
+    cargo "$toolchain" miri test ${flags[@]+"${flags[@]}"} --target-dir target/sanitize/miri -p fencepost --lib \
+        --no-fail-fast -- "$@" 2>&1 | tee "$log" || status=$?
+    report='error: Undefined Behavior'
+    ;;
+*)
+    echo "usage: ci/sanitize.sh thread | address | python | miri [TEST ...]" >&2
+    exit 2
+    ;;
+esac
+
+sum() { grep -oE "$1" "$log" | grep -oE '[0-9]+' | awk '{ total += $1 } END { print total + 0 }'; }
+passed=$(sum '[0-9]+ passed')
+failed=$(sum '[0-9]+ failed')
+reports=$(grep -cE "$report" "$log" || true)
+echo "sanitize: $kind: $passed tests passed, $failed failed, $reports reports"
+if [[ -n ${FENCEPOST_RECORD:-} ]]; then
+    mkdir -p "$FENCEPOST_RECORD"
+    printf '{"finished": %s, "long": true, "figures": {"tests": %s, "failed": %s, "reports": %s}}\n' \
+        "$(date +%s)" "$((passed + failed))" "$failed" "$reports" >"$FENCEPOST_RECORD/sanitize_$kind.json"
+fi
+if ((status != 0 || failed != 0 || reports != 0 || passed == 0)); then exit 1; fi
