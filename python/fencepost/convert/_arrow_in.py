@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Unpack
 
 import fencepost
 import numpy as np
 
-from ._errors import SourceError
+from ._errors import SourceError, existing
 from ._layout import LEAVES, Layout, counts_before, told_by
 from ._library import library
 from ._names import natural
@@ -42,15 +43,18 @@ def from_arrow(source: Any, out: Path, *, skip: Sequence[str] = (), **options: U
     if isinstance(source, pyarrow.RecordBatch):
         source = pyarrow.Table.from_batches([source])
     if hasattr(source, "to_batches"):
-        return write_batches(name, source.schema, source.to_batches, out, skip, options, getattr(source, "num_rows", None))
+        return write_batches(name, source.schema, named(name, source.to_batches), out, skip, options, getattr(source, "num_rows", None))
     if not hasattr(source, "__arrow_c_stream__"):
         raise TypeError(f"source: expected something of Arrow or a path, found {name}")
     if isinstance(source, pyarrow.RecordBatchReader) and options.get("optional"):
         raise TypeError("optional: expected a schema instead, since a reader can be read once only")
     reader = pyarrow.RecordBatchReader.from_stream(source)
     readers = iter([reader])
-    again = lambda: next(readers, None) or pyarrow.RecordBatchReader.from_stream(source)  # noqa: E731
-    return write_batches(name, reader.schema, again, out, skip, options)
+
+    def again() -> Any:
+        return next(readers, None) or pyarrow.RecordBatchReader.from_stream(source)
+
+    return write_batches(name, reader.schema, named(name, again), out, skip, options)
 
 
 def from_parquet(
@@ -62,43 +66,46 @@ def from_parquet(
     """
     parquet = library("pyarrow.parquet", "pyarrow", "from_parquet")
     pyarrow = library("pyarrow", "pyarrow", "from_parquet")
+
+    def opened(path: str) -> Any:
+        existing(path, "a file of Parquet")
+        return _opened(path, "a file of Parquet", pyarrow, partial(parquet.ParquetFile, path, page_checksum_verification=True))
+
     paths = _files(path)
-    files = []
-    try:
-        for each in paths:
-            files.append(_opened(each, "a file of Parquet", pyarrow, lambda each=each: parquet.ParquetFile(each, page_checksum_verification=True)))
-        schema = files[0].schema_arrow
-        for each, file in zip(paths, files, strict=True):
+    schema: Any = None
+    rows = 0
+    for each in paths:
+        with opened(each) as file:
+            rows += file.metadata.num_rows
+            schema = schema or file.schema_arrow
             if not file.schema_arrow.equals(schema):
                 raise SourceError(each, "", "", f"the columns of {paths[0]} ({_told(schema)})", _told(file.schema_arrow))
+    columns = [name for name in schema.names if name not in skip]
 
-        def batches() -> Iterator[Any]:
-            for file in files:
-                yield from file.iter_batches(batch_size=ROWS, columns=[name for name in schema.names if name not in skip])
+    def batches() -> Iterator[tuple[str, Any]]:
+        for each in paths:
+            with opened(each) as file:
+                for batch in file.iter_batches(batch_size=ROWS, columns=columns):
+                    yield each, batch
 
-        rows = sum(file.metadata.num_rows for file in files)
-        return write_batches(paths[0] if len(paths) == 1 else os.path.dirname(paths[0]), schema, batches, out, skip, options, rows)
-    finally:
-        for file in files:
-            file.close()
+    return write_batches(paths[0], schema, batches, out, skip, options, rows)
 
 
 def _from_ipc(pyarrow: Any, path: str, out: Path, skip: Sequence[str], options: WriteOptions) -> fencepost.Dataset:
     def opened() -> Any:
-        if not os.path.exists(path):
-            raise FileNotFoundError(f"{path}: expected a file of Arrow, found no such file")
         with open(path, "rb") as file:
             stream = file.read(6) != b"ARROW1"
         file = pyarrow.memory_map(path)
         return pyarrow.ipc.open_stream(file) if stream else pyarrow.ipc.open_file(file)
 
+    existing(path, "a file of Arrow's IPC format")
     reader = _opened(path, "a file of Arrow's IPC format", pyarrow, opened)
 
-    def batches() -> Iterator[Any]:
-        source = opened()
-        if hasattr(source, "num_record_batches"):
-            return (source.get_batch(index) for index in range(source.num_record_batches))
-        return iter(source)
+    def batches() -> Iterator[tuple[str, Any]]:
+        file = opened()
+        parts = map(file.get_batch, range(file.num_record_batches)) if hasattr(file, "num_record_batches") else file
+        for batch in parts:
+            yield path, batch
 
     return write_batches(path, reader.schema, batches, out, skip, options)
 
@@ -106,8 +113,6 @@ def _from_ipc(pyarrow: Any, path: str, out: Path, skip: Sequence[str], options: 
 def _opened(path: str, what: str, pyarrow: Any, opened: Callable[[], Any]) -> Any:
     try:
         return opened()
-    except FileNotFoundError:
-        raise
     except (pyarrow.ArrowException, OSError) as error:
         raise SourceError(path, "", "", what, f"one that does not open ({error})") from error
 
@@ -131,16 +136,21 @@ def _told(schema: Any) -> str:
     return ", ".join(f"{field.name}: {field.type}" for field in schema)
 
 
+def named(source: str, batches: Callable[[], Iterable[Any]]) -> Callable[[], Iterable[tuple[str, Any]]]:
+    """Batches that are all of one source."""
+    return lambda: ((source, batch) for batch in batches())
+
+
 def write_batches(
     source: str,
     schema: Any,
-    batches: Callable[[], Iterable[Any]],
+    batches: Callable[[], Iterable[tuple[str, Any]]],
     out: Path,
     skip: Sequence[str],
     options: WriteOptions,
     total: int | None = None,
 ) -> fencepost.Dataset:
-    """Writes the columns of record batches; `batches` begins anew at each call."""
+    """Writes the columns of record batches, each with the name of its source; `batches` begins anew at each call."""
     pyarrow = library("pyarrow", "pyarrow", "from_arrow")
     layout = Layout.load(schema.metadata)
     columns = [name for name in schema.names if name not in skip]
@@ -163,7 +173,12 @@ class _Rows:
     """Rows of record batches as records."""
 
     def __init__(
-        self, pyarrow: Any, source: str, columns: dict[str, _Column], layout: Layout | None, batches: Callable[[], Iterable[Any]]
+        self,
+        pyarrow: Any,
+        source: str,
+        columns: dict[str, _Column],
+        layout: Layout | None,
+        batches: Callable[[], Iterable[tuple[str, Any]]],
     ) -> None:
         self.pyarrow, self.source, self.columns, self.batches = pyarrow, source, columns, batches
         self.counts = layout.counts if layout else {}
@@ -173,19 +188,31 @@ class _Rows:
         self.deep = [item for item in attributes if len(_axes(item)) > len(told_by(item))]
 
     def __iter__(self) -> Iterator[Record]:
-        row = 0
-        for batch in self._batches():
+        last, row = "", 0
+        for source, batch in self._batches():
+            row = row if source == last else 0
+            last = source
             # A batch may be as large as its writer liked.
             for start in range(0, batch.num_rows, ROWS):
                 part = batch.slice(start, ROWS)
-                cuts = {name: column.cutter(part.column(name), row) for name, column in self.columns.items()}
+                cuts = {name: column.cutter(part.column(name), source, row) for name, column in self.columns.items()}
                 for index in range(part.num_rows):
                     values = {name: cut(index) for name, cut in cuts.items()}
                     axes = {axis: int(values.pop(name)) for name, axis in self.counts.items()}
                     if self.deep:
                         self._rebuild(values, axes)
-                    yield Record(self.source, f"row {row}", values, axes or None)
+                    yield Record(source, f"row {row}", values, axes or None)
                     row += 1
+
+    def _batches(self) -> Iterator[tuple[str, Any]]:
+        last, row = self.source, 0
+        try:
+            for source, batch in self.batches():
+                row = (row if source == last else 0) + batch.num_rows
+                last = source
+                yield source, batch
+        except (self.pyarrow.ArrowException, OSError) as error:
+            raise SourceError(last, f"behind row {row}", "", "whole record batches", f"one that is not read ({error})") from error
 
     def _rebuild(self, values: dict[str, Any], axes: dict[str, int]) -> None:
         """Gives arrays without values the extents that lists do not tell."""
@@ -195,18 +222,12 @@ class _Rows:
             if value is not None and value.size == 0:
                 values[item.name] = value.reshape([dim if isinstance(dim, int) else known[dim] for dim in item.shape])
 
-    def _batches(self) -> Iterator[Any]:
-        try:
-            yield from self.batches()
-        except (self.pyarrow.ArrowException, OSError) as error:
-            raise SourceError(self.source, "", "", "whole record batches", f"one that is not read ({error})") from error
-
 
 class _Column:
     """A column of any nesting of lists: how its rows become values."""
 
     def __init__(self, pyarrow: Any, source: str, field: Any, layout: Layout | None) -> None:
-        self.pyarrow, self.source, self.name = pyarrow, source, field.name
+        self.pyarrow, self.name = pyarrow, field.name
         types = pyarrow.types
         kind = field.type
         while isinstance(kind, pyarrow.BaseExtensionType):
@@ -233,8 +254,8 @@ class _Column:
             item = layout.schema[field.name]
             self.complex = LEAVES.get(item.dtype, ("", 1))[1] == 2
 
-    def cutter(self, column: Any, row: int) -> Callable[[int], Any]:
-        """A function of the row within this column, which begins at `row` of the source."""
+    def cutter(self, column: Any, source: str, row: int) -> Callable[[int], Any]:
+        """A function of the row within this part of the column, which begins at `row` of the source."""
         while isinstance(column.type, self.pyarrow.BaseExtensionType):
             column = column.storage
         if self.pyarrow.types.is_dictionary(column.type):
@@ -256,10 +277,10 @@ class _Column:
                 inner = inner.values.slice(inner.offset * extent, len(inner) * extent)
                 offsets.append(None)
                 ends = ends * extent
-            self._refuse_nulls(inner, ends, valid, row)
+            self._refuse_nulls(inner, ends, valid, source, row)
         leaf = self._leaf(inner)
         levels, usual, strings, paired = self.levels, list(self.usual), self.strings, self.complex
-        place, name, source = row, self.name, self.source
+        name = self.name
 
         def cut(index: int) -> Any:
             if valid is not None and not valid[index]:
@@ -279,7 +300,7 @@ class _Column:
                 length = int(ends[low + 1]) - first
                 if high - low > 1 and (np.diff(ends[low : high + 1]) != length).any():
                     lengths = sorted(set(np.diff(ends[low : high + 1]).tolist()))
-                    raise SourceError(source, f"row {place + index}", name, "lists of one length", f"lists of {lengths} values")
+                    raise SourceError(source, f"row {row + index}", name, "lists of one length", f"lists of {lengths} values")
                 low, high = first, last
                 shape.append(length)
             if strings:
@@ -289,7 +310,7 @@ class _Column:
 
         return cut
 
-    def _refuse_nulls(self, inner: Any, ends: Any, valid: Any, row: int) -> None:
+    def _refuse_nulls(self, inner: Any, ends: Any, valid: Any, source: str, row: int) -> None:
         """That no row that is there has a null inside. What is inside of a null row is filling."""
         if not inner.null_count:
             return
@@ -300,7 +321,7 @@ class _Column:
         if wrong.any():
             advice = "fill it, or drop the row: only whole values can be absent"
             place = f"row {row + int(np.argmax(wrong))}"
-            raise SourceError(self.source, place, self.name, "values throughout", "a null among them", advice)
+            raise SourceError(source, place, self.name, "values throughout", "a null among them", advice)
 
     def _leaf(self, leaf: Any) -> Any:
         if self.strings:

@@ -10,7 +10,7 @@ import fencepost
 import numpy as np
 
 from ._atoms import Shape, Survey
-from ._errors import SourceError
+from ._errors import SourceError, existing
 from ._library import library
 from ._write import Path, Record, WriteOptions, write
 
@@ -68,9 +68,8 @@ class _Rows:
     def __init__(self, path: str, selection: str, skip: tuple[str, ...]) -> None:
         self.path, self.selection, self.skip = path, selection, set(skip)
         self.results = set(library("ase.calculators.calculator", "ase", "from_ase").all_properties)
-        # `connect` would make a new one.
-        if "://" not in path and not os.path.exists(path):
-            raise FileNotFoundError(f"{path}: expected a database of ASE, found no such file")
+        if "://" not in path:
+            existing(path, "a database of ASE")
         more = {"readonly": True} if path.endswith(".aselmdb") else {}
         try:
             self.database = library("ase.db", "ase", "from_ase").connect(path, use_lock_file=False, **more)

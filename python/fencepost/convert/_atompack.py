@@ -10,7 +10,7 @@ import fencepost
 import numpy as np
 
 from ._atoms import Shape, Survey
-from ._errors import SourceError
+from ._errors import SourceError, existing
 from ._library import library
 from ._write import Path, Record, WriteOptions, write
 
@@ -56,8 +56,7 @@ class _Molecules:
         self.path, self.skip = path, set(skip)
         #: Names of what goes along the atoms, as far as they have been met. AtomPack has one schema for all molecules.
         self.per_atom = set(PER_ATOM)
-        if not os.path.exists(path):
-            raise FileNotFoundError(f"{path}: expected a database of AtomPack, found no such file")
+        existing(path, "a database of AtomPack")
         try:
             self.database = atompack.Database.open(path)
             self.count = len(self.database)

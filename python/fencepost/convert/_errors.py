@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 import fencepost
 
 
@@ -34,3 +37,11 @@ class PickleError(SourceError):
     def __init__(self, path: object, record: str, found: str, others: str = "") -> None:
         advice = "reading it runs whatever code it names: pass allow_pickle=True if you trust whoever wrote it"
         super().__init__(path, record, "", "data only", found, advice + (f", or {others}" if others else ""))
+
+
+def existing(path: str | os.PathLike[str], what: str) -> str:
+    """The path as text, if there is something; several libraries would make a new file, or say it in words of their own."""
+    name = os.fspath(path)
+    if not os.path.exists(name):
+        raise fencepost.NotFoundError(f"{name}: expected {what}, found no such file", errno=errno.ENOENT, filename=name)
+    return name

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 import fencepost
 import numpy as np
 
-from ._errors import SourceError
+from ._errors import SourceError, existing
 from ._library import library
 from ._names import along_last
 from ._write import Path, Record, WriteOptions, write
@@ -52,9 +52,7 @@ def from_hdf5(
         SourceError: the file is damaged, a table is none, or an array fits no table or several.
     """
     h5py = library("h5py", "h5py", "from_hdf5")
-    name = os.fspath(path)
-    if not os.path.exists(name):
-        raise FileNotFoundError(f"{name}: expected a file of HDF5, found no such file")
+    name = existing(path, "a file of HDF5")
     try:
         file = h5py.File(name, "r")
     except OSError as error:

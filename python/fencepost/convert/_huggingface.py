@@ -44,11 +44,12 @@ def from_huggingface(dataset: Any, out: Path, *, skip: Sequence[str] = (), **opt
         raise SourceError(source, "", "", "one split", f"those named {', '.join(dataset)}", "take one: dataset[name]")
     rows = dataset.with_format("arrow")
 
-    def batches() -> Iterator[Any]:
+    def batches() -> Iterator[tuple[str, Any]]:
         for table in rows.iter(batch_size=ROWS):
-            yield from table.to_batches()
+            for batch in table.to_batches():
+                yield source, batch
 
-    first = next(batches(), None)
+    first = next((batch for _, batch in batches()), None)
     if first is None:
         raise SourceError(source, "", "", "at least one row", "none")
     note = str(getattr(dataset.info, "description", "") or "")

@@ -9,12 +9,13 @@ import pickle
 import zipfile
 from array import array
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Literal, NamedTuple, Unpack
 
 import fencepost
 import numpy as np
 
-from ._errors import PickleError, SourceError
+from ._errors import PickleError, SourceError, existing
 from ._graphs import is_graph, write_graphs
 from ._library import library
 from ._names import natural
@@ -99,9 +100,7 @@ class _Database:
         self.skip = {name.encode() for name in skip}
         folder = os.path.isdir(path)
         file = os.path.join(path, "data.mdb") if folder else path
-        # LMDB itself would say it in words of its own, or make a new database.
-        if not os.path.exists(file):
-            raise FileNotFoundError(f"{file}: expected a database of LMDB, found no such file")
+        existing(file, "a database of LMDB")
         try:
             self.env = lmdb.open(path, subdir=folder, readonly=True, lock=False, readahead=False, meminit=False)
         except lmdb.Error as error:
@@ -148,7 +147,7 @@ class _Database:
             if self.numbers is not None:
                 for number in self.numbers:
                     key = b"%d" % number
-                    yield key, self._value(key, lambda key=key: transaction.get(key))
+                    yield key, self._value(key, partial(transaction.get, key))
                 return
             cursor = transaction.cursor()
             for key in cursor.iternext(keys=True, values=False):

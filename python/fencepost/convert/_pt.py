@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 import fencepost
 
-from ._errors import PickleError, SourceError
+from ._errors import PickleError, SourceError, existing
 from ._graphs import write_graphs
 from ._library import library
 from ._write import Path, WriteOptions
@@ -35,9 +35,7 @@ def from_pt(
     """
     library("fencepost.pyg", "torch torch_geometric", "from_pt")
     legacy = library("fencepost.pyg.legacy", "torch torch_geometric", "from_pt")
-    name = os.fspath(path)
-    if not os.path.exists(name):
-        raise FileNotFoundError(f"{name}: expected a file of torch.save, found no such file")
+    name = existing(path, "a file of torch.save")
     try:
         found = legacy.read(name, allow_pickle)
         samples = found if isinstance(found, list) else legacy.Collated(*legacy.unpack(found, name, data_cls or legacy.Data))

@@ -8,6 +8,8 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import fencepost
+
 from ._write import Path
 
 
@@ -16,7 +18,9 @@ def published(path: Path, overwrite: bool) -> Iterator[str]:
     """A path beside `path` to write to. It gets the name at the end; if an exception passes, nothing is left of it."""
     path = os.fspath(path)
     if not overwrite and os.path.lexists(path):
-        raise FileExistsError(errno.EEXIST, "exists already: choose another name, or pass overwrite=True", path)
+        raise fencepost.ExistsError(
+            f"{path}: already exists: choose another name, or pass overwrite=True", errno=errno.EEXIST, filename=path
+        )
     folder, name = os.path.split(os.path.abspath(path))
     temporary = os.path.join(folder, f".{name}.{secrets.token_hex(6)}.tmp")
     open(temporary, "xb").close()
@@ -28,3 +32,10 @@ def published(path: Path, overwrite: bool) -> Iterator[str]:
     except BaseException:
         os.unlink(temporary)
         raise
+    if os.name == "posix":
+        # So that the name lasts as well.
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

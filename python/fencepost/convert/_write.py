@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict, cast
 
 import fencepost
 
@@ -123,7 +123,7 @@ def _optional(schema: fencepost.Schema, names: list[str], source: Path) -> fence
     return fencepost.Schema(
         [
             fencepost.Attribute(
-                item.name, item.dtype, item.shape, cat_dim=item.cat_dim, increment=item.increment,
+                item.name, item.dtype, item.shape, cat_dim=item.cat_dim, increment=cast(Any, item.increment),
                 optional=item.optional or item.name in names, hidden=item.hidden,
             )
             for item in schema.attributes

@@ -71,13 +71,13 @@ def load(source: Any, where: str, allow_pickle: bool, mmap: bool = False) -> Any
                 f"{f' ({named[1]})' if named else ''}; set allow_pickle = True in the class, or pass it, if you trust the file",
                 named=named[1] if named else "",
             ) from error
-    except (RuntimeError, EOFError) as error:
+    except (RuntimeError, EOFError, OSError, LookupError) as error:  # what torch raises where a file is cut off
         raise PygError(f"{where}: expected a file of fencepost or of torch.save, found neither: {error}") from error
     if not isinstance(source, str):
         source.seek(0)
     try:
         return torch.load(source, weights_only=False, map_location="cpu", mmap=mmap)
-    except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
+    except (RuntimeError, EOFError, OSError, LookupError, pickle.UnpicklingError) as error:
         raise PygError(f"{where}: expected a whole file of torch.save, found one that cannot be read: {error}") from error
 
 
