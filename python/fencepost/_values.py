@@ -87,6 +87,8 @@ def _array(name: str, array: np.ndarray, wanted: str | None) -> tuple[str, Any, 
         # numpy cannot tell trailing zero bytes from none, so such an array is no safe way to write bytes.
         raise TypeError(f"attribute {name!r}: expected bytes objects, found an array of {array.dtype}, which loses trailing zeros: give a list")
     if kind == "O" or kind == "T":
+        if not array.size:
+            return "blobs" if wanted == "bytes" else "texts", [], array.shape
         return _strings(name, array.ravel().tolist(), array.shape)
     if array.dtype.name in _BITS:
         code, bits = _BITS[array.dtype.name]

@@ -111,7 +111,7 @@ def test_options_that_cannot_be(dataset, options):
 
 def test_bad_samples_stop_or_are_skipped(path):
     dataset = fencepost.open(path)
-    offset, _, _ = dataset.locate(7)["mask"]
+    offset, *_ = dataset.locate(7)["mask"]
     damaged = bytearray(path.read_bytes())
     damaged[offset] = 7  # no bool
     path.unlink()

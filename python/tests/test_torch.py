@@ -187,7 +187,7 @@ def test_map_style_datasets(meshes, zero_copy):
 def test_zero_copy_notices_another_file_and_bad_bools(meshes):
     samples, path = meshes
     native = fencepost.open(path)
-    offset, length, _ = native.locate(0)["flag"]
+    offset, length, *_ = native.locate(0)["flag"]
     damaged = bytearray(path.read_bytes())
     damaged[offset + 7] = 9
     path.unlink()

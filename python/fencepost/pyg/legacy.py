@@ -56,19 +56,31 @@ def read(path: str, allow_pickle: bool) -> Any:
     # A zip archive today, a bare pickle in torch before 1.6.
     if start != b"PK\x03\x04" and start[:1] != b"\x80":
         raise PygError(f"{path}: expected a file of fencepost or of torch.save, found one that begins with {start!r}")
+    # Tensors of an archive can stay in the file until they are looked at.
+    return load(path, path, allow_pickle, mmap=start[:1] != b"\x80")
+
+
+def load(source: Any, where: str, allow_pickle: bool, mmap: bool = False) -> Any:
+    """What `torch.save` wrote to a path or an open file; `where` is what errors call it."""
     try:
         with torch.serialization.safe_globals(_PARTS):
-            return torch.load(path, weights_only=True, map_location="cpu")
+            return torch.load(source, weights_only=True, map_location="cpu", mmap=mmap)
     except pickle.UnpicklingError as error:
         if not allow_pickle:
             named = re.search(r"GLOBAL (\S+)", str(error))
             raise PickleError(
-                f"{path}: expected tensors and plain values only, found objects that need pickle, which can run code"
-                f"{f' ({named[1]})' if named else ''}; set allow_pickle = True in the class, or pass it, if you trust the file"
+                f"{where}: expected tensors and plain values only, found objects that need pickle, which can run code"
+                f"{f' ({named[1]})' if named else ''}; set allow_pickle = True in the class, or pass it, if you trust the file",
+                named=named[1] if named else "",
             ) from error
-    except (RuntimeError, EOFError) as error:
-        raise PygError(f"{path}: expected a file of fencepost or of torch.save, found neither: {error}") from error
-    return torch.load(path, weights_only=False, map_location="cpu")
+    except (RuntimeError, EOFError, OSError, LookupError) as error:  # what torch raises where a file is cut off
+        raise PygError(f"{where}: expected a file of fencepost or of torch.save, found neither: {error}") from error
+    if not isinstance(source, str):
+        source.seek(0)
+    try:
+        return torch.load(source, weights_only=False, map_location="cpu", mmap=mmap)
+    except (RuntimeError, EOFError, OSError, LookupError, pickle.UnpicklingError) as error:
+        raise PygError(f"{where}: expected a whole file of torch.save, found one that cannot be read: {error}") from error
 
 
 def samples(data: BaseData, slices: Any) -> Iterator[BaseData]:

@@ -17,7 +17,10 @@ from .profile import Profile
 
 
 class SampleWriter:
-    """Writes samples one by one. The first settles the profile, unless one made from all of them is given."""
+    """Writes samples one by one. The first settles the profile, unless one made from all of them is given.
+
+    options: what else `fencepost.Writer` takes.
+    """
 
     def __init__(
         self,
@@ -27,13 +30,13 @@ class SampleWriter:
         made_from: Sequence[BaseData] | None = None,
         metadata: dict[str, Any] | None = None,
         row: str = "data",
-        shard: fencepost.Shard | None = None,
+        **options: Any,
     ) -> None:
         self.path = os.fspath(path)
         self.allow_pickle = allow_pickle
         self.metadata = dict(metadata or {})
         self.row = row
-        self.shard = shard
+        self.options = options
         self.count = 0
         self._writer: Any = None
         self._encode: Encoder | None = None
@@ -53,7 +56,7 @@ class SampleWriter:
             metadata={**self.metadata, "pyg": profile.to_json()},
             # PyG takes indices as they are: -1 for padding, ids of a larger graph.
             check_indices=False,
-            shard=self.shard,
+            **self.options,
         )
 
     def append(self, data: BaseData) -> None:
