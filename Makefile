@@ -30,12 +30,13 @@ test: ## all tests: Rust, documentation, examples, then in Python the reference 
 	@ci/test.sh examples
 	@ci/test.sh python
 
-check: docs ## formatting, lints with both feature sets, layers, documentation, dependencies
+check: docs ## formatting, lints with both feature sets, layers, instruction counts, documentation, dependencies
 	cargo fmt --all --check
 	"$$(ci/python_env.sh --find)" ci/check_layers.py --self-test
 	"$$(ci/python_env.sh --find)" ci/check_layers.py
 	cargo clippy $(CARGO_FLAGS) --workspace --all-targets -- -D warnings
 	cargo clippy $(CARGO_FLAGS) --workspace --all-targets --all-features -- -D warnings
+	"$$(ci/python_env.sh --find)" ci/check_instructions.py
 	RUSTDOCFLAGS="-D warnings" cargo doc $(CARGO_FLAGS) -p fencepost --lib --no-deps --all-features
 	@if cargo deny --version >/dev/null 2>&1; then \
 		echo 'cargo deny check licenses bans sources'; cargo deny check licenses bans sources; \
