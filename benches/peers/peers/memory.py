@@ -1,0 +1,72 @@
+"""What a process uses, from the kernel's figures."""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+
+
+def _lines(path: str) -> dict[str, int]:
+    """`Name: 12 kB` lines, in bytes."""
+    out = {}
+    for line in Path(path).read_text().splitlines():
+        parts = line.split()
+        if len(parts) == 3 and parts[2] == "kB":
+            out[parts[0].rstrip(":")] = int(parts[1]) * 1024
+    return out
+
+
+def proportional(pid: int | str = "self") -> dict[str, int]:
+    """The proportional set size: memory of its own, and its share of files that others have mapped too."""
+    lines = _lines(f"/proc/{pid}/smaps_rollup")
+    return {"anonymous": lines.get("Pss_Anon", 0), "file": lines.get("Pss_File", 0)}
+
+
+class Peak:
+    """The highest resident set from here on, above what it is now; that of finished child processes counts."""
+
+    def __init__(self) -> None:
+        # 5 sets the high-water mark back.
+        Path("/proc/self/clear_refs").write_text("5")
+        self.start = _lines("/proc/self/status")["VmRSS"]
+
+    def above_start(self) -> int:
+        own = _lines("/proc/self/status")["VmHWM"]
+        children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+        return max(own, children) - self.start
+
+
+def read_from_disk() -> int:
+    """Bytes that this process has had fetched from storage; mapped pages count."""
+    for line in Path("/proc/self/io").read_text().splitlines():
+        if line.startswith("read_bytes:"):
+            return int(line.split()[1])
+    return 0
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def sync(folder: Path) -> None:
+    """Every file on the disk: what a durable write takes."""
+    for path in files(folder):
+        descriptor = os.open(path, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
+
+
+def forget(folder: Path) -> None:
+    """Drops the folder's own files from the page cache, and no others."""
+    for path in files(folder):
+        descriptor = os.open(path, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(descriptor)
+
+
+def sizes(folder: Path) -> dict[str, int]:
+    """Number of files, their bytes, and the bytes that they take on the disk."""
+    stats = [path.stat() for path in files(folder)]
+    return {"files": len(stats), "bytes": sum(stat.st_size for stat in stats), "on_disk": sum(stat.st_blocks for stat in stats) * 512}

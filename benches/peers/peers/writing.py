@@ -1,0 +1,40 @@
+"""The process that writes a whole set and checks what it wrote: `python -m peers.writing SYSTEM SET SCALE FOLDER`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from pathlib import Path
+
+
+def main(name: str, set_name: str, scale: float, folder: Path) -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    warnings.simplefilter("ignore")
+    import torch
+
+    from . import memory, workloads
+    from .check import check
+    from .sets import SETS
+    from .systems import load
+
+    torch.set_num_threads(1)
+    made = SETS[set_name]
+    kind = load(name)
+    source = made.make(made.scaled(scale))
+    told = workloads.write(kind, made.fields, source, folder)
+    system = kind(made.fields, folder)
+    system.open_anew()
+    compared = check(system, source)
+    system.shut()
+    about = {key: getattr(system, key) for key in ("title", "use", "natural", "natural_batch", "distribution")}
+    told |= memory.sizes(folder) | {"compared": compared, "samples": len(source), "about": about}
+    answers.write(json.dumps(told) + "\n")
+    answers.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], float(sys.argv[3]), Path(sys.argv[4]))
