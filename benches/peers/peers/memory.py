@@ -69,4 +69,4 @@ def forget(folder: Path) -> None:
 def sizes(folder: Path) -> dict[str, int]:
     """Number of files, their bytes, and the bytes that they take on the disk."""
     stats = [path.stat() for path in files(folder)]
-    return {"files": len(stats), "bytes": sum(stat.st_size for stat in stats), "on_disk": sum(stat.st_blocks for stat in stats) * 512}
+    return {"files": len(stats), "file_bytes": sum(stat.st_size for stat in stats), "on_disk": sum(stat.st_blocks for stat in stats) * 512}

@@ -252,7 +252,7 @@ def _limited(cells: Cells, both: dict[str, Side], settings: Settings, random_acc
 
     if limit < LEAST_LIMIT:
         for side in both:
-            fail(side, f"skipped: a quarter of the data is {limit / 1e6:.1f} MB, less than a process runs in")
+            fail(side, f"skipped: a quarter of the data is {limit / 1e6:.1f} MB")
         return
     groups: dict[str, Group] = {}
     children: dict[str, Child] = {}

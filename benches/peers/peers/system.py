@@ -49,6 +49,9 @@ class System:
 
     # --- what a system must say
 
+    def prepare(self, first: Sample) -> None:
+        """What a program would have in its source before it writes: a declared schema, say. Not timed."""
+
     def write(self, samples: Iterable[Sample], count: int) -> None:
         raise NotImplementedError
 

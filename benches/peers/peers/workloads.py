@@ -189,6 +189,7 @@ def write(kind: type[System], fields: tuple, source: Source, folder: Path) -> di
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     system = kind(fields, folder)
+    system.prepare(source[0])
     peak = memory.Peak()
     start = time.perf_counter()
     system.write(iter(source), len(source))

@@ -24,6 +24,7 @@ if refusal:
     print("refused:", refusal)
     sys.exit()
 source = made.make(50)
+one.prepare(source[0])
 one.write(iter(source), 50)
 one.open_anew()
 print("compared", check(one, source), check_epoch(one, source))

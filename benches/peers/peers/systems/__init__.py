@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..system import System
+if TYPE_CHECKING:
+    from ..system import System
 
 #: Name -> module and class, in the order in which they are measured.
 SYSTEMS = {

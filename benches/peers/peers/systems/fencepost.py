@@ -26,18 +26,18 @@ class Mapped(System):
     def path(self) -> Path:
         return self.folder / "data.fence"
 
-    def write(self, samples, count):
-        samples = iter(samples)
-        first = next(samples)
+    def prepare(self, first):
         # The schema that PyG's objects of these fields have, from a set of two.
         small = self.folder / "small.fence"
         fencepost.pyg.convert([as_data(first)] * 2, small, progress=False)
         like = fencepost.open(small)
-        with fencepost.Writer(self.path, like.schema, metadata=like.metadata, **self.options) as writer:
-            writer.append(first, axes={"nodes": len(first["x"])})
+        self.schema, self.metadata = like.schema, like.metadata
+        small.unlink()
+
+    def write(self, samples, count):
+        with fencepost.Writer(self.path, self.schema, metadata=self.metadata, **self.options) as writer:
             for sample in samples:
                 writer.append(sample, axes={"nodes": len(sample["x"])})
-        small.unlink()
 
     def open(self):
         self.dataset = fencepost.open(self.path, backing=self.backing)

@@ -1,4 +1,4 @@
-"""By hand: one .npy file an attribute and one an axis, mapped. Sample by sample, and by index arithmetic for whole batches."""
+"""By hand: one flat file an attribute, mapped, and offsets. Sample by sample, and by index arithmetic for whole batches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..system import BATCH, Sliced, System
 class PerSample(System):
     name = "numpy-sample"
     title = "numpy memmap, sample by sample"
-    use = "np.load(mmap_mode='r') of a flat array an attribute, offsets in memory, a slice a sample"
+    use = "np.memmap of a flat array an attribute, offsets in memory, a slice a sample"
 
     def write(self, samples, count):
         files = {field.name: open(self.folder / f"{field.name}.bin", "wb", 1 << 20) for field in self.fields}
@@ -45,7 +45,7 @@ class PerSample(System):
 class Gather(PerSample):
     name = "numpy-gather"
     title = "numpy memmap, vectorised gather"
-    use = "the same files; a batch is one fancy index an attribute, with the shift of edge_index computed for all edges at once"
+    use = "the files of numpy-sample; a batch is one fancy index an attribute, with the shift of edge_index computed for all edges at once"
     natural_batch = "dict of numpy arrays, joined by PyG's rules"
 
     @staticmethod
