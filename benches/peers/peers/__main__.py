@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -29,6 +30,8 @@ def main() -> int:
     options = parser.parse_args()
     settings = SHORT if options.short else FULL
     scale = options.scale or (0.1 if options.short else 1.0)
+    # A kill by name ends it as Ctrl-C does: files and processes go away.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     published = settings is FULL and scale == 1.0
     with tempfile.TemporaryDirectory(prefix="fencepost-peers-", dir=options.work) as work:
         job = schedule.Job(

@@ -22,7 +22,6 @@ from .child import Child, Failed
 from .limit import Group, NoLimit
 from .sets import SETS
 from .settings import Settings
-from .systems import OURS, load
 
 #: Less than this is no limit that Python runs batches under.
 LEAST_LIMIT = 32 << 20
@@ -50,7 +49,7 @@ class Side:
         self.memory: dict[str, Any] = {}
 
     def write(self) -> None:
-        """The whole set in a process of its own, compared with its source. Raises Failed."""
+        """The whole set in a process of its own, compared with its source. Raises Failed, and Skipped where there is nothing to be had."""
         command = [sys.executable, "-m", "peers.writing", self.name, self.set_name, str(self.scale), str(self.folder)]
         here = Path(__file__).resolve().parents[1]
         try:
@@ -58,8 +57,10 @@ class Side:
         except subprocess.TimeoutExpired as error:
             raise Failed(f"writing has not ended in {2 * PATIENCE} s") from error
         if result.returncode:
-            raise Failed(f"writing ended with exit code {result.returncode}")
+            raise Failed(f"writing, or comparing what was written, ended with exit code {result.returncode}")
         self.written = json.loads(result.stdout.splitlines()[-1])
+        if "refused" in self.written:
+            raise Skipped(self.written["refused"])
 
     def processes(self) -> None:
         """As many as are needed from here on. With the memory cell, three at once have read the set before."""
@@ -151,22 +152,14 @@ def measure(peer: Side, ours: Side, settings: Settings) -> dict[str, Any]:
     """The record. Raises Skipped where there is nothing to measure."""
     made = SETS[peer.set_name]
     started = time.time()
-    try:
-        refusal = load(peer.name).refuses(made.fields)
-    except ImportError as error:
-        raise Skipped(f"its package cannot be imported: {error}") from error
-    if refusal:
-        raise Skipped(refusal)
-    try:
-        peer.write()
-    except Failed as error:
-        raise Skipped(f"it could not write the set, or gave something else back: {error}") from error
+    peer.write()
     peer.processes()
+    random_access = peer.written["about"]["random_access"]
     cells, both = Cells(), {"ours": ours, "peer": peer}
     _memory(cells, both)
-    _warm(cells, both, settings, load(peer.name).random_access)
+    _warm(cells, both, settings, random_access)
     if "limited" not in settings.leaves_out:
-        _limited(cells, both, settings, load(peer.name).random_access)
+        _limited(cells, both, settings, random_access)
     peer.stop()
     return {
         "format": 1,

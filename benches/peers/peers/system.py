@@ -78,7 +78,7 @@ class System:
             self.is_open = False
 
     def warm_up(self) -> None:
-        """After each open, before anything is timed but the opening itself."""
+        """Once, before gets, batches and epochs are timed."""
 
     def arrays(self, sample: Any) -> Sample:
         """What `get` gave, as arrays: for comparison, and to touch all bytes."""

@@ -5,6 +5,7 @@ A rate is that of as many samples as fit into the seconds given: `n` says how ma
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -14,18 +15,23 @@ import numpy as np
 import torch
 
 from . import memory
-from .sets import Source, nbytes
+from .sets import Sample, Source, nbytes
 from .system import BATCH, System
 
 #: Samples between two looks at the clock.
 STRIDE = 32
+#: Samples from which it is known what the source itself takes; the time of more is reckoned from it.
+DRAINED = 50_000
 
 
 def shuffled(count: int, seed: int) -> Iterator[int]:
     """Indices of shuffled epochs, without end: the same for every system."""
     rng = np.random.default_rng(seed)
     while True:
-        yield from rng.permutation(count).tolist()
+        order = rng.permutation(count)
+        # Piece by piece: as Python's numbers, millions of them are hundreds of megabytes.
+        for at in range(0, count, 4096):
+            yield from order[at : at + 4096].tolist()
 
 
 def index_batches(count: int, seed: int, number: int) -> list[list[int]]:
@@ -54,7 +60,6 @@ def opening(system: System, seconds: float) -> dict[str, float]:
         if system.random_access:
             system.get(0)
         times.append(time.perf_counter() - begin)
-    system.warm_up()
     return {"milliseconds": float(np.median(times)) * 1e3, "n": len(times)}
 
 
@@ -139,7 +144,7 @@ def cold(system: System, count: int, seconds: float, seed: int) -> dict[str, flo
     system.shut()
     memory.forget(system.folder)
     system.open_anew()
-    order = np.random.default_rng(seed).permutation(count).tolist()
+    order = itertools.islice(shuffled(count, seed), count)
     asked, done, before = 0, 0, memory.read_from_disk()
     start = time.perf_counter()
     for index in order:
@@ -167,7 +172,7 @@ def touch(system: System, count: int, seconds: float) -> dict[str, float]:
     system.open_anew()
     start, done = time.perf_counter(), 0
     if system.random_access:
-        for index in np.random.default_rng(3).permutation(count).tolist():
+        for index in itertools.islice(shuffled(count, 3), count):
             for value in system.arrays(system.get(index)).values():
                 value.sum()
             done += 1
@@ -183,26 +188,35 @@ def touch(system: System, count: int, seconds: float) -> dict[str, float]:
 
 def write(kind: type[System], fields: tuple, source: Source, folder: Path) -> dict[str, float]:
     """Writes all of a source into an empty folder, until it is on the disk; the source's own time is taken off."""
+    drained = min(len(source), DRAINED)
     start = time.perf_counter()
-    asked = sum(map(nbytes, source))
-    drained = time.perf_counter() - start
+    for _ in itertools.islice(_counted(source, [0]), drained):
+        pass
+    source_seconds = (time.perf_counter() - start) * len(source) / drained
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     system = kind(fields, folder)
     system.prepare(source[0])
     peak = memory.Peak()
     start = time.perf_counter()
-    system.write(iter(source), len(source))
+    asked = [0]
+    system.write(_counted(source, asked), len(source))
     memory.sync(folder)
     seconds = time.perf_counter() - start
     return {
         "n": len(source),
-        "bytes": asked,
+        "bytes": asked[0],
         "seconds": seconds,
-        "source_seconds": drained,
-        "rate": asked / max(seconds - drained, 1e-9),
+        "source_seconds": source_seconds,
+        "rate": asked[0] / max(seconds - source_seconds, 1e-9),
         "peak": peak.above_start(),
     }
+
+
+def _counted(source: Source, asked: list[int]) -> Iterator[Sample]:
+    for sample in source:
+        asked[0] += nbytes(sample)
+        yield sample
 
 
 def _forget_objects(system: System) -> None:

@@ -20,20 +20,29 @@ def main(name: str, set_name: str, scale: float, folder: Path) -> None:
     from .sets import SETS
     from .systems import load
 
+    def answer(told: dict) -> None:
+        answers.write(json.dumps(told) + "\n")
+        answers.flush()
+        # Threads and pools of libraries may not want to end.
+        os._exit(0)
+
     torch.set_num_threads(1)
     made = SETS[set_name]
-    kind = load(name)
+    try:
+        kind = load(name)
+    except ImportError as error:
+        answer({"refused": f"its package cannot be imported: {error}"})
+    if refusal := kind.refuses(made.fields):
+        answer({"refused": refusal})
     source = made.make(made.scaled(scale))
     told = workloads.write(kind, made.fields, source, folder)
     system = kind(made.fields, folder)
     system.open_anew()
     compared = check(system, source)
     system.shut()
-    about = {key: getattr(system, key) for key in ("title", "use", "natural", "natural_batch", "distribution")}
+    about = {key: getattr(system, key) for key in ("title", "use", "natural", "natural_batch", "distribution", "random_access")}
     told |= memory.sizes(folder) | {"compared": compared, "samples": len(source), "about": about}
-    answers.write(json.dumps(told) + "\n")
-    answers.flush()
-    os._exit(0)
+    answer(told)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ def test_a_system_gives_back_what_it_was_given(name, set_name, tmp_path):
     assert result.returncode == 0, result.stderr[-3000:]
     last = result.stdout.strip().splitlines()[-1]
     if last.startswith("refused:"):
-        assert (name, set_name) == ("atompack", "b3db"), last
+        assert name.startswith("atompack") and set_name == "b3db", last
     else:
         compared, graphs = map(int, last.split()[1:])
         assert compared >= 50 and graphs == 50

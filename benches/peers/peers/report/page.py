@@ -132,7 +132,7 @@ def _losses(records: Records) -> list[str]:
         "### Size",
         "",
         "Nothing is compressed, because a mapped read must need no decoding; `narrow` stores each attribute as the smallest type that holds its values exactly. Others compress:",
-        "Lance packs integers into bits by itself, AtomPack has lz4 and zstd for each record when asked (here as it comes: without).",
+        "Lance packs integers into bits by itself, AtomPack has lz4 and zstd for each record when asked.",
         "",
         *sizes_lines(records),
         "",

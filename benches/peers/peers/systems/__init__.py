@@ -22,6 +22,7 @@ SYSTEMS = {
     "lmdb": ("lmdb_store", "Raw"),
     "lmdb-pickle": ("lmdb_store", "Pickled"),
     "atompack": ("atompack_db", "Atompack"),
+    "atompack-zstd": ("atompack_db", "AtompackZstd"),
     "lance": ("lance_dataset", "Lance"),
     "hdf5": ("hdf5", "Hdf5"),
     "arrayrecord": ("arrayrecord", "ArrayRecord"),

@@ -21,13 +21,14 @@ class Atompack(System):
     natural_batch = "list of Molecules, by get_molecules"
     opens_in_worker = True
     start_method = "spawn"
+    compression = "none"
 
     @classmethod
     def refuses(cls, fields):
         return None if any(field.name == "pos" for field in fields) else "its samples are atoms with positions, which this set has not"
 
     def write(self, samples, count):
-        database = atompack.Database(str(self.folder / "data.atp"), overwrite=True)
+        database = atompack.Database(str(self.folder / "data.atp"), compression=self.compression, overwrite=True)
         for group in groups(samples, 1000):
             database.add_molecules([self._molecule(sample) for sample in group])
         database.flush()
@@ -59,3 +60,10 @@ class Atompack(System):
 
     def data_list(self, indices):
         return [as_data(self.arrays(molecule)) for molecule in self.batch(indices)]
+
+
+class AtompackZstd(Atompack):
+    name = "atompack-zstd"
+    title = "AtomPack, zstd"
+    use = "the same with compression='zstd' at its default level"
+    compression = "zstd"
