@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import os
 import resource
 from pathlib import Path
+
+import numpy as np
 
 
 def _lines(path: str) -> dict[str, int]:
@@ -57,13 +61,36 @@ def sync(folder: Path) -> None:
         os.close(descriptor)
 
 
+class StillCached(RuntimeError):
+    """Files did not leave the page cache, because somebody has them mapped: what follows would not be cold."""
+
+
 def forget(folder: Path) -> None:
-    """Drops the folder's own files from the page cache, and no others."""
+    """Drops the folder's own files from the page cache, and no others. Raises StillCached."""
+    kept = 0
     for path in files(folder):
         descriptor = os.open(path, os.O_RDONLY)
         os.fsync(descriptor)
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        kept += _cached(descriptor, path.stat().st_size)
         os.close(descriptor)
+    if kept > sizes(folder)["file_bytes"] / 50:
+        raise StillCached(f"{kept / 1e6:.1f} MB of {folder.name} stay in the page cache: a process has them mapped")
+
+
+def _cached(descriptor: int, size: int) -> int:
+    """Bytes of a file that are in the page cache."""
+    if not size:
+        return 0
+    with mmap.mmap(descriptor, size, prot=mmap.PROT_READ) as mapped:
+        view = np.frombuffer(mapped, np.uint8)
+        pages = np.empty(-(-size // mmap.PAGESIZE), np.uint8)
+        address = ctypes.c_void_p(view.ctypes.data)
+        told = ctypes.CDLL(None, use_errno=True).mincore(address, ctypes.c_size_t(size), ctypes.c_void_p(pages.ctypes.data))
+        del view
+    if told:
+        raise OSError(ctypes.get_errno(), "mincore")
+    return int((pages & 1).sum()) * mmap.PAGESIZE
 
 
 def sizes(folder: Path) -> dict[str, int]:

@@ -25,5 +25,5 @@ class Settings:
         return asdict(self)
 
 
-FULL = Settings("full", headline=5, rounds=3, get=0.3, epoch=1.2, open=0.2, cold=0.7, touch=2.0)
+FULL = Settings("full", headline=5, rounds=3, get=0.2, epoch=0.8, open=0.1, cold=0.5, touch=1.0)
 SHORT = Settings("short", headline=2, rounds=2, get=0.1, epoch=0.4, open=0.1, cold=0.3, touch=0.5, leaves_out=("epoch2", "cold", "limited", "memory", "write"))

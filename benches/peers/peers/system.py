@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -76,6 +77,8 @@ class System:
         if self.is_open:
             self.close()
             self.is_open = False
+            # Objects in circles keep files mapped.
+            gc.collect()
 
     def warm_up(self) -> None:
         """Once, before gets, batches and epochs are timed."""
