@@ -4,6 +4,7 @@ memory that it had before stays charged to where it came from."""
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 _UNIFIED = Path("/sys/fs/cgroup/cgroup.controllers")
@@ -44,10 +45,15 @@ class Group:
             pass
 
     def remove(self) -> None:
-        try:
-            self.path.rmdir()
-        except OSError:
-            pass  # not made, or a process is still leaving it: an empty group costs nothing
+        for _ in range(20):
+            try:
+                self.path.rmdir()
+            except FileNotFoundError:
+                return
+            except OSError:
+                time.sleep(0.1)  # a process is still leaving it
+            else:
+                return
 
 
 def join(procs: str) -> None:

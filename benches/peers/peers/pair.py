@@ -275,8 +275,10 @@ def _limited(cells: Cells, both: dict[str, Side], settings: Settings, random_acc
             if "limited" in cells.cells:
                 cells.cells["limited"].setdefault("peak", {})[side] = group.peak()
             # Ours is used again for the next peer.
-            if both[side].limited is not None:
+            if side == "ours" and both[side].limited is not None:
                 group.release(both[side].limited.process.pid)
+            elif both[side].limited is not None:
+                both[side].limited.stop()
             group.remove()
 
 

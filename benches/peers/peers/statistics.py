@@ -14,6 +14,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 from intervals import ratio_interval  # noqa: E402
 
 
+#: Memory may have grown by nothing at all: less than this counts as this.
+LEAST_MEMORY = 1e6
+
+
 @dataclass(frozen=True)
 class Spread:
     median: float
@@ -53,8 +57,8 @@ def ratio(record: dict[str, Any], name: str) -> Ratio | None:
     ours, theirs = cell["ours"][:rounds], cell["peer"][:rounds]
     if not CELLS[name].more_is_better:
         ours, theirs = theirs, ours
-    # Memory may have grown by nothing at all.
-    ours, theirs = ([max(value, 1e-9) for value in side] for side in (ours, theirs))
+    if name in ("memory", "memory_file"):
+        ours, theirs = ([max(value, LEAST_MEMORY) for value in side] for side in (ours, theirs))
     return Ratio(*ratio_interval(ours, theirs))
 
 

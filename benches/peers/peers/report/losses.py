@@ -24,8 +24,6 @@ WHY: dict[str, dict[str, str]] = {
         "arrayrecord": "a record's attributes lie together: one read a sample",
         "bagz": "a record's attributes lie together, and its map is read ahead",
         "lance": "its file is smaller by compression: it is soon in the page cache as a whole",
-        "numpy-sample": "the kernel's read-ahead brings in megabytes around each sample, which is a gain where the set is little larger than that, and a loss where it is much larger",
-        "numpy-gather": "the kernel's read-ahead brings in megabytes around each sample, which is a gain where the set is little larger than that, and a loss where it is much larger",
         "": "its sample lies in one place, or is read ahead by the kernel; ours asks for the pages of each attribute and no others",
     },
     "limited": {
@@ -55,8 +53,8 @@ def lost(records: Records) -> list[tuple[str, str, Record]]:
     """Cell, set and record of every loss: the whole interval of the ratio is below 1."""
     out = []
     for cell in CELLS:
-        if cell in ("memory", "memory_file"):
-            continue
+        if cell == "memory_file":
+            continue  # shared by all processes: no loss and no gain
         for set_name in records:
             for record in others(records[set_name]).values():
                 found = ratio(record, cell)
@@ -113,8 +111,8 @@ def ties(records: Records) -> list[str]:
     """Cells in which neither is faster: the interval has 1 in it."""
     out = []
     for cell in CELLS:
-        if cell in ("memory", "memory_file"):
-            continue
+        if cell == "memory_file":
+            continue  # shared by all processes: no loss and no gain
         for set_name in records:
             for record in others(records[set_name]).values():
                 found = ratio(record, cell)

@@ -85,7 +85,7 @@ def _head(records: Records) -> list[str]:
         "- cold: the system's own files have left the page cache, and the process has a memory limit of a quarter of the data for all that it takes after its imports; each sample is read once,",
         "  and every byte of it. A file that is smaller than the data (by compression) may be under four times that limit.",
         "- write: a part of the set, until it is on the disk; the time that the source takes to make its samples is taken off. The second table has the whole set, written once.",
-        "- private memory: what each of three processes that read the set at once has added to memory of its own (anonymous), and its share of mapped files.",
+        "- private memory: what each of three processes that read the set at once has added to memory of its own (anonymous; less than 1 MB counts as 1 MB), and its share of mapped files.",
         "- torch has one thread. Spreads of a shared virtual machine are wide: differences whose interval touches 1 mean nothing.",
     ]
     if partial:

@@ -55,9 +55,6 @@ def entry(record: Record, cell: str) -> str:
     found = ratio(record, cell)
     if found is None:
         return f"{reached}; ours: {told['failed'].get('ours', 'no figures')}"
-    # Memory of a few pages has no ratio that means anything.
-    if cell == "memory":
-        return reached
     return f"**{found}**<br>{reached}"
 
 
