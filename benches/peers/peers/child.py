@@ -106,6 +106,7 @@ def serve(name: str, set_name: str, scale: float, folder: Path) -> None:
         return {"pid": os.getpid()}
 
     def start() -> dict[str, Any]:
+        memory.warm(folder)
         begin = time.perf_counter()
         system.open_anew()
         opened = time.perf_counter() - begin

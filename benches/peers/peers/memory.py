@@ -61,6 +61,14 @@ def sync(folder: Path) -> None:
         os.close(descriptor)
 
 
+def warm(folder: Path) -> None:
+    """Reads the folder's files into the page cache."""
+    for path in files(folder):
+        with open(path, "rb", buffering=0) as file:
+            while file.read(1 << 22):
+                pass
+
+
 class StillCached(RuntimeError):
     """Files did not leave the page cache, because somebody has them mapped: what follows would not be cold."""
 

@@ -77,7 +77,7 @@ def _head(records: Records) -> list[str]:
         "",
         "- **A bold figure is how many times better fencepost (mapped) is**, the median of the rounds' ratios, with its 95 % bootstrap interval; below 1 the other is better.",
         "  After it, what the other reached: median (least to most of its rounds).",
-        f"- fencepost and one other take turns in a round, in two processes that keep their files open and warm; {settings['headline']} rounds for gets, batches and the epoch without workers,",
+        f"- fencepost and one other take turns in a round, in two processes that keep their files open, after the files were read once from front to back; {settings['headline']} rounds for gets, batches and the epoch without workers,",
         f"  {settings['rounds']} for the rest, after a round that is not counted. A round asks both for the same random samples for {settings['get']:g} s, or for shuffled epochs for {settings['epoch']:g} s; the records say how many samples that were.",
         "- Whole epochs are counted where one fits into the time. Where none fits, it is the rate after the first batch, so that a start which a long epoch would hide is not counted.",
         "- Before anything is timed, 130 samples, a natural batch and a PyG batch are compared with what was written, value by value.",
