@@ -113,6 +113,10 @@ class System:
         more = {"multiprocessing_context": self.start_method, "worker_init_fn": self._open_in_worker} if workers else {}
         return DataLoader(_MapStyle(self, count), BATCH, shuffle=True, num_workers=workers, **more)
 
+    def frugal_loader(self, count: int) -> Iterable[Batch]:
+        """The same for a process that may use little memory."""
+        return self.loader(0, count)
+
     def _open_in_worker(self, worker: int) -> None:
         torch.utils.data.get_worker_info().dataset.opened()
 

@@ -106,7 +106,7 @@ def batch(system: System, count: int, form: str, seconds: float, seed: int) -> d
     return _until(seconds, step)
 
 
-def epoch(system: System, count: int, workers: int, seconds: float, seed: int) -> dict[str, float]:
+def epoch(system: System, count: int, workers: int, seconds: float, seed: int, frugal: bool = False) -> dict[str, float]:
     """Shuffled epochs of PyG batches: whole ones where one fits into the time, begun anew until it is over. Where none fits, the rate
     of what came after the first batch, so that the start of a long epoch is not counted against the rest of it that was cut off."""
     _forget_objects(system)
@@ -115,7 +115,7 @@ def epoch(system: System, count: int, workers: int, seconds: float, seed: int) -
     while True:
         begin = time.perf_counter()
         done = first_done = 0
-        for one in system.loader(workers, count):
+        for one in system.frugal_loader(count) if frugal else system.loader(workers, count):
             now = time.perf_counter()
             if not done:
                 firsts.append(now - begin)
@@ -163,7 +163,7 @@ def limited(system: System, count: int, seconds: float, seed: int) -> dict[str, 
     system.shut()
     memory.forget(system.folder)
     system.open_anew()
-    return epoch(system, count, 0, seconds, seed)
+    return epoch(system, count, 0, seconds, seed, frugal=True)
 
 
 def touch(system: System, count: int, seconds: float) -> dict[str, float]:

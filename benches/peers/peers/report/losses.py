@@ -13,6 +13,10 @@ from .table import HEADS, amount
 WHY: dict[str, dict[str, str]] = {
     "get_data": {
         "pyg-inmemory-warm": "it returns an object that it made in an earlier epoch and keeps; ours makes one of the bytes each time. Its price is in the memory column",
+        "": "its tensors are views of memory that must not be written to; ours are copies, which may be changed as PyG's may. With samples of this size the copy is what takes the time",
+    },
+    "batch_natural": {
+        "": "its batch is a list of views: nothing is joined, and no byte is touched; ours is joined",
     },
     "get_natural": {
         "pyg-inmemory-warm": "it returns an object that it made earlier and keeps; ours makes arrays each time",

@@ -84,6 +84,7 @@ def _head(records: Records) -> list[str]:
         "- `num_workers` are processes for all systems but ours, whose loader has threads, and takes two of them for 0 workers: on two cores that is up to twice one.",
         "- cold: the system's own files have left the page cache, and the process has a memory limit of a quarter of the data for all that it takes after its imports; each sample is read once,",
         "  and every byte of it. A file that is smaller than the data (by compression) may be under four times that limit.",
+        "- The systems' own objects differ in what they have done: views touch no byte of the values, and a list of samples is not joined. The columns in PyG's objects ask the same of all.",
         "- write: a part of the set, until it is on the disk; the time that the source takes to make its samples is taken off. The second table has the whole set, written once.",
         "- private memory: what each of three processes that read the set at once has added to memory of its own (anonymous; less than 1 MB counts as 1 MB), and its share of mapped files.",
         "- torch has one thread. Spreads of a shared virtual machine are wide: differences whose interval touches 1 mean nothing.",

@@ -16,7 +16,7 @@ class Mapped(System):
     distribution = "fencepost"
     use = (
         "Writer with a declared schema, from dicts of arrays (byte for byte the file that fencepost.pyg.convert makes); fencepost.open; "
-        "PyG forms by fencepost.pyg.open and its DataLoader, whose num_workers are threads (0 takes its default of two)"
+        "PyG forms by fencepost.pyg.open and its DataLoader, whose num_workers are threads (0 takes its default of two; under a limit one, which makes one batch ahead)"
     )
     natural_batch = "Batch of numpy arrays, joined by PyG's rules"
     backing = "mapped"
@@ -69,6 +69,9 @@ class Mapped(System):
 
     def loader(self, workers, count):
         return fencepost.pyg.DataLoader(self.pyg, BATCH, shuffle=True, num_workers=workers)
+
+    def frugal_loader(self, count):
+        return fencepost.pyg.DataLoader(self.pyg, BATCH, shuffle=True, num_workers=1, prefetch_factor=1)
 
 
 class Resident(Mapped):
