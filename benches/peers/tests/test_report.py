@@ -4,7 +4,7 @@ import xml.etree.ElementTree as tree
 
 import pytest
 
-from peers.report.losses import lost, losses_lines, sizes_lines
+from peers.report.losses import losses_lines, lost, reason, sizes_lines
 from peers.report.page import page, pictures
 from peers.report.read import read
 from peers.report.table import entry, plain
@@ -69,7 +69,8 @@ def test_a_cell_without_figures_says_why(records):
 def test_losses_are_those_whose_whole_interval_is_below_one(records):
     found = read(records / "peers")
     assert [(cell, set_name, one["peer"]) for cell, set_name, one in lost(found)] == [("get_data", "qm9", "lmdb")]
-    assert any("0.50" in line and "not looked into yet" in line for line in losses_lines(found))
+    assert any("0.50 [0.50, 0.50]" in line and reason("get_data", "lmdb") in line for line in losses_lines(found))
+    assert reason("epoch0", "lmdb") == "not looked into yet", "a loss that nobody expected"
     assert "2.20 times smaller" in sizes_lines(found)[2], "1,100 bytes against 500"
 
 
