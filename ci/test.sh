@@ -78,7 +78,7 @@ python)
     target=$(cargo metadata --format-version 1 --no-deps |
         "$FENCEPOST_PYTHON" -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')
     export FENCEPOST_BIN=$target/debug/fencepost
-    "$FENCEPOST_PYTHON" -m pytest -p no:cacheprovider format-spec/tests
+    "$FENCEPOST_PYTHON" -m pytest -p no:cacheprovider format-spec/tests benches/peers/tests/test_report.py
     python_package
     ;;
 *)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from intervals import ratio_interval
 from torch_geometric.data import Data
 
 BATCH = 128
@@ -44,11 +45,8 @@ def alternate(rounds: int, systems: dict[str, Callable[[], int]], setup: dict[st
 
 def ratio(ours: list[float], theirs: list[float]) -> str:
     """The median of the ratios round by round, and its 95 % bootstrap interval."""
-    ratios = np.array(ours) / np.array(theirs)
-    rng = np.random.default_rng(7)
-    medians = np.median(rng.choice(ratios, (2000, len(ratios))), axis=1)
-    low, high = np.quantile(medians, [0.025, 0.975])
-    return f"{np.median(ratios):.1f} [{low:.1f}, {high:.1f}]"
+    middle, low, high = ratio_interval(ours, theirs)
+    return f"{middle:.1f} [{low:.1f}, {high:.1f}]"
 
 
 def report(rates: dict[str, list[float]], ours: str) -> None:

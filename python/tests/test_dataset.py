@@ -99,8 +99,8 @@ def test_where_values_are_in_the_file(path, dataset, samples):
     for index, sample in enumerate(samples):
         places = dataset.locate(index)
         assert list(places) == list(sample)
-        for name, (offset, length, shape) in places.items():
-            assert (file[offset : offset + length], shape) == (sample[name].tobytes(), sample[name].shape)
+        for name, (offset, length, shape, place) in places.items():
+            assert (file[offset : offset + length], shape, place) == (sample[name].tobytes(), sample[name].shape, str(path))
     offset, length = dataset.arena_range("x")
     assert file[offset : offset + length] == dataset["x"].tobytes()
     if dataset.backing != "positional":
@@ -190,8 +190,8 @@ def test_opening(path, tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         fencepost.open(tmp_path / "no.fence")
     assert isinstance(caught.value, fencepost.Error) and caught.value.filename == str(tmp_path / "no.fence") and caught.value.errno == 2
-    with pytest.raises(fencepost.UnsupportedError, match="folder"):
-        fencepost.open(tmp_path)
+    with pytest.raises(fencepost.NotFoundError, match="no file in it has a name that ends in .fence"):
+        fencepost.open(tmp_path.parent / tmp_path.name)
     (tmp_path / "text").write_text("hello " * 2000)
     for backing in BACKINGS:
         with pytest.raises(fencepost.FormatError, match="not a fencepost file") as caught:
