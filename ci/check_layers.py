@@ -30,6 +30,8 @@ ARROWS: dict[str, set[str]] = {
     "writer": {"format", "storage", "aligned", "error"},
     "reader": {"format", "storage", "aligned", "sync", "error"},
     "rewrite": {"reader", "writer", "format", "storage", "error"},
+    "shards": {"reader", "writer", "format", "error"},
+    "overlay": {"reader", "writer", "format", "error"},
     "salvage": {"rewrite", "reader", "writer", "format", "storage", "error"},
     "batch": {"reader", "format", "aligned", "sync", "error"},
     "loader": {"batch", "reader", "sync", "error"},

@@ -420,11 +420,5 @@ def open(
     path: _Path | Sequence[_Path], backing: _Backing = "auto", *, partial: bool = False, verify: Literal["lazy"] | None = None
 ) -> Dataset: ...
 def _reopen(
-    paths: Sequence[_Path],
-    fingerprint: str,
-    backing: str,
-    partial: bool,
-    lazy: bool,
-    rows: Any = None,
-    names: Sequence[str] | None = None,
+    opened: tuple[Sequence[_Path], str, bool, bool], fingerprint: str, rows: Any = None, names: Sequence[str] | None = None
 ) -> Dataset: ...

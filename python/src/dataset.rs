@@ -187,17 +187,15 @@ fn open_files(opened: &Opened) -> PyResult<(Dataset, String)> {
 
 /// What a pickle calls: opens the file again and sees that it is the same.
 #[pyfunction(name = "_reopen")]
-#[pyo3(signature = (paths, fingerprint, backing, partial, lazy, rows=None, names=None))]
+#[pyo3(signature = (opened, fingerprint, rows=None, names=None))]
 pub(crate) fn reopen(
     py: Python<'_>,
-    paths: Vec<PathBuf>,
+    opened: (Vec<PathBuf>, String, bool, bool),
     fingerprint: &str,
-    backing: String,
-    partial: bool,
-    lazy: bool,
     rows: Option<&Bound<'_, PyAny>>,
     names: Option<Vec<String>>,
 ) -> PyResult<PyDataset> {
+    let (paths, backing, partial, lazy) = opened;
     let opened = Opened { paths, backing, partial, lazy };
     let (mut inner, reason) = py.detach(|| open_files(&opened))?;
     let found = inner.fingerprint().to_string();
@@ -918,12 +916,10 @@ impl PyDataset {
                 None => py.None().into_bound(py),
             },
         };
+        let opened = &*this.opened;
         let arguments = (
-            &this.opened.paths,
+            (&opened.paths, &opened.backing, opened.partial, opened.lazy),
             this.inner.fingerprint().to_string(),
-            &this.opened.backing,
-            this.opened.partial,
-            this.opened.lazy,
             rows,
             this.chosen.as_deref().map(<[String]>::to_vec),
         );

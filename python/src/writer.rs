@@ -185,7 +185,7 @@ impl<'py> Held<'py> {
 
 /// What samples go to.
 enum Sink {
-    File(Writer),
+    File(Box<Writer>),
     Overlay(Box<Overlay>),
     Shards(Box<ShardedWriter>),
 }
@@ -469,7 +469,6 @@ fn items<'py>(
 }
 
 /// Options of every file that is written.
-#[expect(clippy::too_many_arguments, reason = "keywords of a Python call")]
 fn options(
     py: Python<'_>,
     metadata: Option<Bound<'_, PyAny>>,
@@ -539,6 +538,7 @@ impl PyWriter {
         let options = options(py, metadata, check_indices, statistics, narrow, alignment, shard)?;
         let schema = schema.map(|schema| schema.get().inner.clone());
         let base = base.map(|base| base.get().inner().clone());
+        let file = |writer| Sink::File(Box::new(writer));
         let made = py.detach(|| match (base, schema, overwrite) {
             (Some(base), schema, _) => {
                 let overlay = match schema {
@@ -547,10 +547,10 @@ impl PyWriter {
                 };
                 overlay.map(|overlay| Sink::Overlay(Box::new(overlay)))
             }
-            (None, Some(schema), true) => options.create(&path, schema).map(Sink::File),
-            (None, Some(schema), false) => options.create_new(&path, schema).map(Sink::File),
-            (None, None, true) => options.create_inferred(&path).map(Sink::File),
-            (None, None, false) => options.create_new_inferred(&path).map(Sink::File),
+            (None, Some(schema), true) => options.create(&path, schema).map(file),
+            (None, Some(schema), false) => options.create_new(&path, schema).map(file),
+            (None, None, true) => options.create_inferred(&path).map(file),
+            (None, None, false) => options.create_new_inferred(&path).map(file),
         });
         let inner = Appender::new(py, path, made.or_raise()?, (progress, total))?;
         Ok(PyWriter { inner })
@@ -750,7 +750,10 @@ impl PyShardedWriter {
             let mut state = self.inner.state.lock();
             let ended = state.ended;
             match &mut state.sink {
-                Some(Sink::Shards(shards)) => Ok(shards.set_source(source)),
+                Some(Sink::Shards(shards)) => {
+                    shards.set_source(source);
+                    Ok(())
+                }
                 _ => Err(ended),
             }
         });

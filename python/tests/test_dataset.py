@@ -191,7 +191,9 @@ def test_opening(path, tmp_path):
         fencepost.open(tmp_path / "no.fence")
     assert isinstance(caught.value, fencepost.Error) and caught.value.filename == str(tmp_path / "no.fence") and caught.value.errno == 2
     with pytest.raises(fencepost.NotFoundError, match="no file in it has a name that ends in .fence"):
-        fencepost.open(tmp_path.parent / tmp_path.name)
+        (tmp_path / "empty").mkdir()
+        fencepost.open(tmp_path / "empty")
+    assert len(fencepost.open(tmp_path)) == len(dataset), "a folder of one file"
     (tmp_path / "text").write_text("hello " * 2000)
     for backing in BACKINGS:
         with pytest.raises(fencepost.FormatError, match="not a fencepost file") as caught:
