@@ -23,7 +23,7 @@ def damaged(tmp_path) -> Path:
     """Four samples; one bit in the middle of sample 2's values is another. The arena is the first section."""
     samples = [{"x": np.full(LENGTH, index, np.float32), "y": np.array([index])} for index in range(4)]
     path = write(tmp_path / "damaged.fence", samples)
-    start, length, shape = fencepost.open(path).locate(2)["x"]
+    start, length, shape, _ = fencepost.open(path).locate(2)["x"]
     assert (length, shape) == (LENGTH * 4, (LENGTH,))
     content = bytearray(path.read_bytes())
     content[start + length // 2] ^= 1
