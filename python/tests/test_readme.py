@@ -9,12 +9,13 @@ from conftest import ROOT, run
 
 def test_the_example_runs(tmp_path):
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    section = text.split("## In Python")[1].split("\n## ")[0]
-    blocks = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
-    assert blocks, "the section has an example"
+    sections = [text.split(f"## {title}")[1].split("\n## ")[0] for title in ("In Python", "Growing, and several processes")]
+    blocks = [block for section in sections for block in re.findall(r"```python\n(.*?)```", section, re.DOTALL)]
+    assert len(blocks) >= len(sections), "each has an example"
     result = run("\n".join(blocks), cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines()[0] == "1000 samples, (18, 16)"
+    assert result.stdout.splitlines()[-1] == "1200 samples, doubled"
 
 
 def test_the_version_is_the_workspaces():

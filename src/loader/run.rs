@@ -100,15 +100,12 @@ struct Memory {
 impl Run {
     fn make(&self, number: u64, memory: &mut Memory) -> Result<Batch> {
         let parts = &*self.parts;
-        if parts.dataset.backing() == Backing::Mapped {
-            // A page beyond the end of a file that was cut off is a signal and no error, and this is one system call a batch.
-            parts.dataset.check_length()?;
-        }
         let before = disk_use().unwrap_or_default();
         let started = Instant::now();
         let asked = parts.collator.is_cold(&parts.dataset) && self.ask_ahead(number, memory);
         let asking = started.elapsed();
         self.epoch.batch_into(number, &mut memory.sampler, &mut memory.samples);
+        self.check_length(memory)?;
         let batch = self.collate(memory, asked)?;
         if let Some(budget) = parts.options.resident_budget {
             self.give_back(budget, &batch, memory);
@@ -185,9 +182,22 @@ impl Run {
         self.asked.fetch_update(Relaxed, Relaxed, next).ok().map(|asked| asked.max(from))
     }
 
+    /// A page beyond the end of a file that was cut off is a signal and no error, and this is one system call for each file that
+    /// the samples at hand are in.
+    fn check_length(&self, memory: &Memory) -> Result<()> {
+        let dataset = &self.parts.dataset;
+        match dataset.backing() {
+            Backing::Mapped => dataset.check_length_of(&memory.samples),
+            _ => Ok(()),
+        }
+    }
+
     fn ask(&self, memory: &mut Memory) {
         let parts = &*self.parts;
         // What cannot be asked for cannot be read either, and is reported then.
+        if self.check_length(memory).is_err() {
+            return;
+        }
         let _later = parts.collator.ask(&parts.dataset, &memory.samples, &mut memory.workspace);
     }
 
