@@ -119,7 +119,8 @@ class _Rows:
         for name in (*OF_ATOMS, *sorted(self.results)):
             value = row.get(name)
             if value is not None:
-                values[name] = value
+                # SQLite has tags in 32 bits, the others have them as ASE does.
+                values[name] = np.asarray(value, np.int64) if name == "tags" else value
         values |= row.key_value_pairs
         values |= {f"data.{name}": value for name, value in row.data.items()}
         return {name: value for name, value in values.items() if name not in self.skip}

@@ -55,7 +55,10 @@ class Survey:
             return "utf8", []
         if isinstance(value, bytes):
             return "bytes", []
-        array = np.asarray(value)
+        try:
+            array = np.asarray(value)
+        except ValueError:  # lists that make no array
+            array = np.asarray(None)
         dtype = "utf8" if array.dtype.kind == "U" else DTYPES.get(array.dtype.name)
         if dtype is None or (array.size == 0 and array.ndim and not isinstance(value, np.ndarray)):
             found = f"{type(value).__name__} of {array.dtype}" if array.ndim or dtype is None else repr(value)

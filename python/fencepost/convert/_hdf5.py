@@ -146,8 +146,8 @@ class _Arrays:
         return _Table(axis, name, array, int(array[-1]))
 
     def _column(self, name: str, array: Any, along: dict[str, str], per_sample: set[str]) -> _Column:
-        variable = self.h5py.check_vlen_dtype(array.dtype)
         string = self.h5py.check_string_dtype(array.dtype)
+        variable = None if string is not None else self.h5py.check_vlen_dtype(array.dtype)
         if array.ndim == 0 or (variable is not None and array.ndim != 1):
             raise SourceError(self.path, "", name, "an array", f"{array.dtype} {list(array.shape)}", "leave it out with skip=")
         if string is not None:

@@ -59,7 +59,10 @@ class Layout:
         names = set(dataset.attributes)
         names |= {hidden_of(item) for item in dataset.schema.attributes if item.name in names} - {""}
         attributes = [item for item in dataset.schema.attributes if item.name in names]
-        return cls.of(fencepost.Schema(attributes, dataset.schema.axes), dataset.metadata)
+        axes = dataset.schema.axes
+        if len(attributes) < len(dataset.schema):
+            axes = [axis for axis in axes if any(axis in item.shape or _adds(item, axis) for item in attributes)]
+        return cls.of(fencepost.Schema(attributes, axes), dataset.metadata)
 
     def dump(self) -> dict[bytes, bytes]:
         """For the metadata of an Arrow schema."""
@@ -88,6 +91,12 @@ def hidden_of(attribute: fencepost.Attribute) -> str:
     """The attribute that says by how much this one is incremented, or nothing."""
     rule = attribute.increment
     return rule["attribute"] if isinstance(rule, dict) else ""
+
+
+def _adds(attribute: fencepost.Attribute, axis: str) -> bool:
+    """Whether the lengths along an axis add to the indices of an attribute."""
+    rule = attribute.increment
+    return rule == axis or (isinstance(rule, list) and axis in rule)
 
 
 def told_by(attribute: fencepost.Attribute) -> dict[str, int]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypedDict, cast
 import fencepost
 
 from ._errors import SourceError
+from ._inferred import Additions
 
 #: A file's path.
 Path = str | os.PathLike[str]
@@ -60,6 +61,7 @@ def write(
         known = _optional(known, optional, source)
     elif optional:
         known = _learn(records(), optional, source)
+    additions = Additions(known) if known is not None else None
     count = 0
     with fencepost.Writer(
         out,
@@ -73,16 +75,17 @@ def write(
         total=total,
     ) as writer:
         for record in records():
-            _append(writer, record)
+            _append(writer, record, additions)
             count += 1
         if count == 0 and known is None:
             raise SourceError(source, "", "", "at least one record, since the first says the attributes", "none", "pass schema=")
     return fencepost.open(out)
 
 
-def _append(writer: fencepost.Writer, record: Record) -> None:
+def _append(writer: fencepost.Writer, record: Record, additions: Additions | None = None) -> None:
     try:
-        writer.append(record.values, axes=record.axes)
+        values, axes = additions.complete(record.values, record.axes) if additions else (record.values, record.axes)
+        writer.append(values, axes=axes)
     except fencepost.SampleError as error:
         advice = "a record may lack what optional= names" if error.found == "no value" else "convert it, or pass schema="
         raise SourceError(record.path, record.place, error.attribute, error.expected, error.found, advice) from error
@@ -96,11 +99,12 @@ def _learn(records: Iterable[Record], optional: list[str], source: Path) -> fenc
     record = None
     for record in records:
         for name, value in record.values.items():
-            if value is not None:
-                merged.setdefault(name, value)
-        if all(name in merged for name in optional):
+            # In the order in which names come, whatever they stand for.
+            if merged.setdefault(name) is None:
+                merged[name] = value
+        if all(merged.get(name) is not None for name in optional):
             break
-    missing = [name for name in optional if name not in merged]
+    missing = [name for name in optional if merged.get(name) is None]
     if record is None or missing:
         found = f"none with {', '.join(missing)}" if record else "none"
         raise SourceError(source, "", "", "a record that has each optional attribute", found, "leave the name out, or pass schema=")
