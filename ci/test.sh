@@ -4,7 +4,7 @@
 # Two variables tie the sides together:
 #   FENCEPOST_PYTHON  a Python with numpy, for Rust tests that run format-spec/reference_reader.py
 #   FENCEPOST_BIN     the built command line, for Python tests that need files written by Rust
-# FENCEPOST_TORCH_PYTHON is a Python that also has torch, for the tests of what stands on it.
+# FENCEPOST_TORCH_PYTHON is a Python that also has torch and the tools of requirements-convert.txt, for the tests of what stands on them.
 # CARGO_FLAGS is handed to every cargo command (.ci/run sets --locked).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -33,12 +33,12 @@ python_package() {
         exit 1
     fi
     export PYTHONPATH=$package PYTHONDONTWRITEBYTECODE=1 FENCEPOST_MYPY_CACHE=$target/mypy
-    # numpy alone: what needs torch skips itself.
+    # numpy alone: what needs torch or other libraries skips itself.
     "$FENCEPOST_PYTHON" -m pytest -p no:cacheprovider python/tests
     if [[ -z ${FENCEPOST_TORCH_PYTHON:-} ]]; then
-        FENCEPOST_TORCH_PYTHON=$(ci/python_env.sh requirements-test.txt requirements-torch.txt)
+        FENCEPOST_TORCH_PYTHON=$(ci/python_env.sh requirements-test.txt requirements-torch.txt requirements-convert.txt)
     fi
-    local files=(python/tests/pyg)
+    local files=(python/tests/pyg python/tests/convert)
     for file in python/tests/test_*.py; do
         # Not a second time what has run above.
         if grep -q 'importorskip(' "$file"; then files+=("$file"); fi

@@ -8,7 +8,7 @@ import pytest
 from conftest import ROOT, run
 
 PAGES = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
-NEEDS = {"torch.md": ["torch"], "pyg.md": ["torch_geometric"], "from-in-memory.md": ["torch_geometric"]}
+NEEDS = {"torch.md": ["torch"], "pyg.md": ["torch_geometric"], "from-in-memory.md": ["torch_geometric"], "convert.md": ["torch_geometric", "lmdb", "ase", "h5py", "datasets"]}
 
 
 def blocks(page: str) -> list[str]:

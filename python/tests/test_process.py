@@ -24,7 +24,7 @@ def test_importing_needs_numpy_alone():
 import sys
 class Refuse:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("torch", "torch_geometric", "tqdm", "scipy", "pandas"):
+        if name.split(".")[0] in ("torch", "torch_geometric", "tqdm", "scipy", "pandas", "pyarrow"):
             raise ImportError(f"{name} was imported")
 sys.meta_path.insert(0, Refuse())
 import fencepost

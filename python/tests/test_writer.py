@@ -258,3 +258,12 @@ def test_numbers_of_derived_classes_are_those_they_derive_from(tmp_path):
 
     written = fencepost.open(write(tmp_path / "a.fence", [{"a": Degrees(1.5), "b": Count(2)}]))
     same(written[0], {"a": np.asarray(1.5), "b": np.asarray(2)})
+
+
+def test_a_list_of_no_strings_is_one_of_bytes_too(tmp_path):
+    schema = fencepost.Schema([fencepost.Attribute("b", "bytes", ["n", 2])])
+    with fencepost.Writer(tmp_path / "a.fence", schema) as writer:
+        writer.append({"b": np.empty((0, 2), object)})
+        writer.append({"b": np.array([[b"a", b""]], object)})
+    dataset = fencepost.open(tmp_path / "a.fence")
+    assert dataset[0]["b"] == [] and dataset[1]["b"] == [[b"a", b""]]

@@ -16,8 +16,8 @@ from ._library import library
 from ._names import natural
 from ._write import Path, Record, WriteOptions, write
 
-#: Rows that are taken apart at once.
-ROWS = 1024
+#: Rows that are taken apart at once, and bytes of what is read at once where sizes are known before.
+ROWS, BYTES = 1024, 8 << 20
 
 
 def from_arrow(source: Any, out: Path, *, skip: Sequence[str] = (), **options: Unpack[WriteOptions]) -> fencepost.Dataset:
@@ -69,23 +69,27 @@ def from_parquet(
 
     def opened(path: str) -> Any:
         existing(path, "a file of Parquet")
-        return _opened(path, "a file of Parquet", pyarrow, partial(parquet.ParquetFile, path, page_checksum_verification=True))
+        # Page by page, where the default reads all of a row group ahead: strangers' may be larger than memory.
+        how = {"page_checksum_verification": True, "pre_buffer": False, "buffer_size": 1 << 20}
+        return _opened(path, "a file of Parquet", pyarrow, partial(parquet.ParquetFile, path, **how))
 
     paths = _files(path)
     schema: Any = None
-    rows = 0
+    rows = size = 0
     for each in paths:
         with opened(each) as file:
             rows += file.metadata.num_rows
+            size += sum(file.metadata.row_group(group).total_byte_size for group in range(file.metadata.num_row_groups))
             schema = schema or file.schema_arrow
             if not file.schema_arrow.equals(schema):
                 raise SourceError(each, "", "", f"the columns of {paths[0]} ({_told(schema)})", _told(file.schema_arrow))
     columns = [name for name in schema.names if name not in skip]
+    at_once = max(1, min(ROWS, BYTES * rows // max(size, 1)))
 
     def batches() -> Iterator[tuple[str, Any]]:
         for each in paths:
             with opened(each) as file:
-                for batch in file.iter_batches(batch_size=ROWS, columns=columns):
+                for batch in file.iter_batches(batch_size=at_once, columns=columns):
                     yield each, batch
 
     return write_batches(paths[0], schema, batches, out, skip, options, rows)

@@ -16,7 +16,7 @@ from ._publish import published
 from ._write import Path
 
 #: Bytes of values in one batch of a stream.
-BYTES = 32 << 20
+BYTES = 16 << 20
 
 
 def to_arrow(dataset: fencepost.Dataset | Path) -> Any:
@@ -50,7 +50,7 @@ def to_parquet(
     overwrite: bool = True,
     progress: bool = False,
 ) -> None:
-    """Writes the samples as a Parquet file, row group by row group of some 32 MiB; it appears when it is complete."""
+    """Writes the samples as a Parquet file, row group by row group of some 16 MiB; it appears when it is complete."""
     parquet = library("pyarrow.parquet", "pyarrow", "to_parquet")
     out = _Columns(_opened(dataset), "to_parquet")
     with published(path, overwrite) as target:
@@ -107,7 +107,7 @@ class _Columns:
     # Rows -------------------------------------------------------------------------------------------------------------
 
     def batches(self, progress: bool, path: Path) -> Iterator[Any]:
-        """All rows, in batches of some 32 MiB."""
+        """All rows, in batches of some 16 MiB."""
         rows = max(1, min(1 << 16, BYTES * max(self.count, 1) // max(self.dataset.nbytes, 1)))
         shown = bar(self.count, f"writing {os.path.basename(os.fspath(path))}", "samples") if progress else None
         for start in range(0, self.count, rows):

@@ -70,12 +70,15 @@ class _Rows:
         self.results = set(library("ase.calculators.calculator", "ase", "from_ase").all_properties)
         if "://" not in path:
             existing(path, "a database of ASE")
-        more = {"readonly": True} if path.endswith(".aselmdb") else {}
+        more = {}
+        if path.endswith(".aselmdb"):
+            library("ase_db_backends", "ase-db-backends", "from_ase")
+            more["readonly"] = True
         try:
             self.database = library("ase.db", "ase", "from_ase").connect(path, use_lock_file=False, **more)
             self.count = self.database.count(selection or None)
-        except ImportError as error:
-            raise ImportError(f"fencepost.convert.from_ase needs ase-db-backends ({error}): pip install ase-db-backends") from error
+        except ImportError:  # of the library of a server, which says what it is
+            raise
         except Exception as error:  # of whichever database is behind it
             raise self._damaged(error) from error
 

@@ -194,7 +194,8 @@ class _Arrays:
                 shape[column.dim] = column.axis
             else:
                 shape = shape[1:] if column.variable in (None, "utf8") else [column.name]
-            increment = "nodes" if along_last(column.name) and "nodes" in self.tables and column.axis is not None else None
+            indices = along_last(column.name) and column.axis is not None and column.array.dtype.kind in "iu"
+            increment = "nodes" if indices and "nodes" in self.tables else None
             try:
                 dtype = column.dtype if column.dtype == "utf8" else np.dtype(column.dtype)
                 attributes.append(fencepost.Attribute(column.name, dtype, shape, increment=increment))

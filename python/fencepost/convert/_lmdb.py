@@ -111,6 +111,9 @@ class _Database:
             # The file is mapped, so a read beyond its end would end the process.
             if found < expected:
                 raise SourceError(path, "", "", f"at least {expected} bytes", f"{found}: it is cut off", "copy it again")
+            with self.env.begin() as transaction:
+                if transaction.get(b"nextid") is not None:
+                    raise SourceError(self.path, "", "", "records", "a database of ASE, which has a key nextid", "use from_ase")
             self.numbers = self._numbers()
         except BaseException:
             self.env.close()
@@ -129,8 +132,6 @@ class _Database:
         """The keys as numbers in order, if all of them are."""
         numbers = array("q")
         for key in self._keys():
-            if key == b"nextid":
-                raise SourceError(self.path, "", "", "records", "a database of ASE", "read it with from_ase")
             if not (key.isdigit() and len(key) < 19 and b"%d" % int(key) == key):
                 return None
             numbers.append(int(key))

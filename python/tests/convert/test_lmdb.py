@@ -209,5 +209,5 @@ def test_bad_arguments(tmp_path):
     refused(lambda out: from_lmdb(path, out, decode="csv"), tmp_path, ValueError, "decode: expected auto, pickle")
     (tmp_path / "empty").mkdir()
     refused(lambda out: from_lmdb(tmp_path / "empty", out), tmp_path, SourceError, r"data.mdb, or files named \*.lmdb")
-    ase = database(tmp_path / "b.lmdb", {b"0": b"x", b"nextid": b"x"})
+    ase = database(tmp_path / "b.lmdb", {b"0": b"x", b"deleted_ids": b"x", b"nextid": b"x"})
     refused(lambda out: from_lmdb(ase, out), tmp_path, SourceError, "from_ase")
