@@ -202,7 +202,7 @@ class _Rows:
                 cuts = {name: column.cutter(part.column(name), source, row) for name, column in self.columns.items()}
                 for index in range(part.num_rows):
                     values = {name: cut(index) for name, cut in cuts.items()}
-                    axes = {axis: int(values.pop(name)) for name, axis in self.counts.items()}
+                    axes = {axis: self._count(values.pop(name), source, row, name) for name, axis in self.counts.items()}
                     if self.deep:
                         self._rebuild(values, axes)
                     yield Record(source, f"row {row}", values, axes or None)
@@ -218,13 +218,26 @@ class _Rows:
         except (self.pyarrow.ArrowException, OSError) as error:
             raise SourceError(last, f"behind row {row}", "", "whole record batches", f"one that is not read ({error})") from error
 
+    @staticmethod
+    def _count(value: Any, source: str, row: int, name: str) -> int:
+        if getattr(value, "shape", None) != () or value.dtype.kind not in "iu" or value < 0:
+            found = "a null" if value is None else str(value)
+            raise SourceError(source, f"row {row}", name, "the length of an axis", found, "leave the column out with skip=")
+        return int(value)
+
     def _rebuild(self, values: dict[str, Any], axes: dict[str, int]) -> None:
         """Gives arrays without values the extents that lists do not tell."""
-        known = {axis: values[name].shape[place] for name, axis, place in self.told} | axes
+        known = dict(axes)
+        for name, axis, place in self.told:
+            shape = np.shape(values.get(name, ()))
+            if len(shape) > place:
+                known.setdefault(axis, shape[place])
         for item in self.deep:
-            value = values[item.name]
-            if value is not None and value.size == 0:
-                values[item.name] = value.reshape([dim if isinstance(dim, int) else known[dim] for dim in item.shape])
+            value = values.get(item.name)
+            extents = [dim if isinstance(dim, int) else known.get(dim, -1) for dim in item.shape]
+            # The writer says it of values that do not fit.
+            if isinstance(value, np.ndarray) and value.size == 0 and 0 in extents and -1 not in extents:
+                values[item.name] = value.reshape(extents)
 
 
 class _Column:
@@ -256,7 +269,8 @@ class _Column:
         self.complex = False
         if layout is not None and field.name in layout.schema:
             item = layout.schema[field.name]
-            self.complex = LEAVES.get(item.dtype, ("", 1))[1] == 2
+            pairs = self.levels[-1:] == [2] and types.is_floating(kind)
+            self.complex = pairs and LEAVES.get(item.dtype, ("", 1))[1] == 2
 
     def cutter(self, column: Any, source: str, row: int) -> Callable[[int], Any]:
         """A function of the row within this part of the column, which begins at `row` of the source."""

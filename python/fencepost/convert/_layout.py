@@ -83,7 +83,7 @@ class Layout:
             ]  # fmt: skip
             schema = fencepost.Schema(attributes, tree["schema"]["axes"])
             return cls(schema, dict(tree["metadata"]), dict(tree["counts"]))
-        except (KeyError, TypeError, ValueError):  # another program's, or of a version to come
+        except (AttributeError, LookupError, TypeError, ValueError, RecursionError):  # another program's, or of a version to come
             return None
 
 

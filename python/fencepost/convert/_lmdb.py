@@ -169,20 +169,20 @@ class _Reader:
 
     def __init__(self, decode: Decode, allow_pickle: bool, key: str | None) -> None:
         self.decode, self.allow_pickle, self.key = decode, allow_pickle, key
-        self.encoding: str | None = None if decode == "auto" else "function" if callable(decode) else decode
-        if self.encoding is not None and self.encoding not in ("function", *_DECODERS):
+        self.encoding = None if decode == "auto" or callable(decode) else str(decode)
+        if self.encoding is not None and self.encoding not in _DECODERS:
             raise ValueError(f"decode: expected auto, {', '.join(_DECODERS)} or a function, found {decode!r}")
 
     def decoded(self, database: _Database, key: bytes, value: bytes) -> Any:
         if callable(self.decode):
             return self.decode(key, value)
-        if self.encoding is None:
-            self.encoding = _sniff(value)
         where = _Where(database.path, _place(key))
-        found = _sniff(value)
-        if self.decode == "auto" and found != self.encoding:
-            raise SourceError(*where, "", f"{_NAMES[self.encoding]}, as the first record is", _NAMES[found], "say decode=")
-        return _DECODERS[self.encoding](value, where, self.allow_pickle)
+        if self.decode == "auto":
+            found = _sniff(value)
+            self.encoding = self.encoding or found
+            if found != self.encoding:
+                raise SourceError(*where, "", f"{_NAMES[self.encoding]}, as the first record is", _NAMES[found], "say decode=")
+        return _DECODERS[str(self.encoding)](value, where, self.allow_pickle)
 
     def record(self, database: _Database, key: bytes, value: bytes) -> Record:
         values = self.decoded(database, key, value)

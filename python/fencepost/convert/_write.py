@@ -89,7 +89,9 @@ def _append(writer: fencepost.Writer, record: Record, additions: Additions | Non
     except fencepost.SampleError as error:
         advice = "a record may lack what optional= names" if error.found == "no value" else "convert it, or pass schema="
         raise SourceError(record.path, record.place, error.attribute, error.expected, error.found, advice) from error
-    except (TypeError, ValueError) as error:
+    except (fencepost.IoError, fencepost.WriterError):
+        raise  # of the new file, not of the record
+    except (fencepost.Error, TypeError, ValueError, OverflowError) as error:
         raise SourceError.at(record.path, record.place, error) from error
 
 

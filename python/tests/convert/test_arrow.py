@@ -268,6 +268,38 @@ def test_skip_and_what_was_changed_since(tmp_path):
     assert len(from_arrow(junk, tmp_path / "b.fence")) == 20
 
 
+def test_metadata_that_lies(tmp_path):
+    """Whatever a table says of its own layout, what does not fit is an error, and nothing is taken for what it is not."""
+    schema = Schema([Attribute("a", "f32", ["n", "m"]), Attribute("c", "c64", ["n"])], axes=["n", "m", "free"])
+    with Writer(tmp_path / "a.fence", schema) as writer:
+        for n in range(3):
+            writer.append({"a": np.ones((n, 2), np.float32), "c": np.ones(n, np.complex64)}, axes={"m": 2, "free": n})
+    whole = to_arrow(tmp_path / "a.fence")
+    assert whole.column_names == ["a", "c", "num_m", "num_free"]
+
+    def changed(name: str, column: Any) -> Any:
+        return whole.set_column(whole.column_names.index(name), name, column)
+
+    for source, match in [
+        (changed("num_m", pa.array([2, None, 2])), "row 1: num_m: expected the length of an axis, found a null"),
+        (changed("num_m", pa.array([2, -1, 2])), "row 1: num_m: expected the length of an axis, found -1"),
+        (changed("num_m", pa.array([[2], [2], [2]])), r"row 0: num_m: expected the length of an axis, found \[2\]"),
+        (changed("num_m", pa.array([2, 3, 2])), "row 1: "),
+        (changed("a", pa.array([[], [1.0, 1.0], [1.0]], pa.list_(pa.float32()))), r"row 1: a: expected f32 of shape .*found f32 of shape \[2\]"),
+        (changed("a", pa.array([None, [[1.0, 1.0]], []], pa.list_(pa.list_(pa.float32())))), "row 0: a: .*no value"),
+        (changed("c", pa.array([[], [1.0, 2.0], [1.0, 2.0, 3.0, 4.0]], pa.list_(pa.float32()))), "row 0: c: expected c64.*found f32"),
+        (changed("c", pa.array([1, 2, 3])), "row 0: c: expected c64"),
+    ]:
+        refused(lambda out, source=source: from_arrow(source, out), tmp_path, SourceError, match)
+    good = whole.schema.metadata[b"fencepost"]
+    for text in [b"[]", b"{}", b"3", b'{"schema": []}', good.replace(b'"f32"', b'"f99"'), good.replace(b'["n","m"]', b'3'), b"[" * 10**5]:
+        source = whole.replace_schema_metadata({"fencepost": text})
+        try:
+            assert len(from_arrow(source, tmp_path / "b.fence")) == 3
+        except SourceError:
+            pass
+
+
 def test_a_given_schema(tmp_path):
     """Also one that a writer inferred, which asks for the number of nodes and for increments by the greatest value."""
     samples = [{"x": np.ones((n, 2)), "edge_index": np.zeros((2, n), int), "my_batch": np.arange(n)} for n in range(1, 9)]
