@@ -157,7 +157,10 @@ def write_batches(
     """Writes the columns of record batches, each with the name of its source; `batches` begins anew at each call."""
     pyarrow = library("pyarrow", "pyarrow", "from_arrow")
     layout = Layout.load(schema.metadata)
-    columns = [name for name in schema.names if name not in skip]
+    try:
+        columns = [name for name in schema.names if name not in skip]
+    except UnicodeDecodeError as error:
+        raise SourceError(source, "", "", "names of columns in UTF-8", f"some that are not ({error})") from error
     if len(set(columns)) < len(columns):
         raise SourceError(source, "", "", "columns of different names", ", ".join(columns))
     given = options.get("schema")
@@ -212,6 +215,8 @@ class _Rows:
         last, row = self.source, 0
         try:
             for source, batch in self.batches():
+                # Offsets of a damaged or a stranger's file may lead anywhere.
+                batch.validate(full=True)
                 row = (row if source == last else 0) + batch.num_rows
                 last = source
                 yield source, batch
