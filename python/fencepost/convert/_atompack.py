@@ -45,7 +45,7 @@ def from_atompack(
         survey = Survey(ALWAYS, lambda name: "nodes" if name in molecules.per_atom else None)
         for record in molecules:
             survey.add(record)
-        schema = survey.schema(skip)
+        schema = survey.schema(molecules.path, skip)
     return write(lambda: molecules, out, options, source=path, total=len(molecules), schema=schema)
 
 

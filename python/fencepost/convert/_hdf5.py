@@ -206,7 +206,10 @@ class _Arrays:
                 attributes.append(fencepost.Attribute(column.name, dtype, shape, increment=increment))
             except (TypeError, ValueError) as error:
                 raise SourceError(self.path, "", column.name, "a dtype that files have", column.dtype, "leave it out with skip=") from error
-        return fencepost.Schema(attributes, axes=list(self.tables))
+        try:
+            return fencepost.Schema(attributes, axes=list(self.tables))
+        except fencepost.SchemaError as error:
+            raise SourceError.at(self.path, "", error) from error
 
     def __iter__(self) -> Iterator[Record]:
         for start in range(0, self.count, ROWS):
