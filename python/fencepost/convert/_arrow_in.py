@@ -83,7 +83,11 @@ def from_parquet(
             schema = schema or file.schema_arrow
             if not file.schema_arrow.equals(schema):
                 raise SourceError(each, "", "", f"the columns of {paths[0]} ({_told(schema)})", _told(file.schema_arrow))
+<<<<<<< HEAD
     columns = [name for name in schema.names if name not in skip]
+=======
+    columns = _names(schema, paths[0], skip)
+>>>>>>> importers
     at_once = max(1, min(ROWS, BYTES * rows // max(size, 1)))
 
     def batches() -> Iterator[tuple[str, Any]]:
@@ -136,6 +140,13 @@ def _files(path: Path | Sequence[Path]) -> list[str]:
     return [os.path.join(name, each) for each in names]
 
 
+def _names(schema: Any, source: str, skip: Sequence[str]) -> list[str]:
+    try:
+        return [name for name in schema.names if name not in skip]
+    except UnicodeDecodeError as error:
+        raise SourceError(source, "", "", "names of columns in UTF-8", f"some that are not ({error})") from error
+
+
 def _told(schema: Any) -> str:
     return ", ".join(f"{field.name}: {field.type}" for field in schema)
 
@@ -157,7 +168,7 @@ def write_batches(
     """Writes the columns of record batches, each with the name of its source; `batches` begins anew at each call."""
     pyarrow = library("pyarrow", "pyarrow", "from_arrow")
     layout = Layout.load(schema.metadata)
-    columns = [name for name in schema.names if name not in skip]
+    columns = _names(schema, source, skip)
     if len(set(columns)) < len(columns):
         raise SourceError(source, "", "", "columns of different names", ", ".join(columns))
     given = options.get("schema")
@@ -212,6 +223,8 @@ class _Rows:
         last, row = self.source, 0
         try:
             for source, batch in self.batches():
+                # Offsets of a damaged or a stranger's file may lead anywhere.
+                batch.validate(full=True)
                 row = (row if source == last else 0) + batch.num_rows
                 last = source
                 yield source, batch

@@ -58,7 +58,7 @@ def from_ase(
         survey = Survey(ALWAYS, lambda name: "nodes" if name in PER_ATOM else None if name in FIXED else name)
         for record in rows:
             survey.add(record)
-        schema = survey.schema(skip)
+        schema = survey.schema(rows.path, skip)
     return write(lambda: rows, out, options, source=path, total=len(rows), schema=schema)
 
 

@@ -45,7 +45,7 @@ def from_atompack(
         survey = Survey(ALWAYS, lambda name: "nodes" if name in molecules.per_atom else None)
         for record in molecules:
             survey.add(record)
-        schema = survey.schema(skip)
+        schema = survey.schema(molecules.path, skip)
     return write(lambda: molecules, out, options, source=path, total=len(molecules), schema=schema)
 
 
@@ -60,7 +60,9 @@ class _Molecules:
         try:
             self.database = atompack.Database.open(path)
             self.count = len(self.database)
-        except Exception as error:  # AtomPack raises several kinds
+        except BaseException as error:
+            if not _failed(error):
+                raise
             raise SourceError(path, "", "", "a database of AtomPack", f"one that it does not open ({error})") from error
         if self.count == 0:
             # What AtomPack opens when a file is cut off.
@@ -73,7 +75,9 @@ class _Molecules:
         for index in range(self.count):
             try:
                 values = self._values(self.database[index])
-            except Exception as error:
+            except BaseException as error:
+                if not _failed(error):
+                    raise
                 raise SourceError(self.path, f"molecule {index}", "", "a whole record", f"one that is not read ({error})") from error
             yield Record(self.path, f"molecule {index}", values)
 
@@ -87,3 +91,8 @@ class _Molecules:
         for name in molecule.property_keys():
             values[name] = molecule.get_property(name)
         return {name: value for name, value in values.items() if name not in self.skip}
+
+
+def _failed(error: BaseException) -> bool:
+    """Whether AtomPack failed, and nobody interrupted it: it also panics, which is no Exception."""
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"

@@ -82,16 +82,19 @@ class Survey:
             "leave it out with skip=, or make them alike",
         )  # fmt: skip
 
-    def schema(self, skip: Sequence[str] = ()) -> fencepost.Schema:
-        """The schema of all records so far."""
-        return fencepost.Schema(
-            [
-                fencepost.Attribute(name, seen.dtype, seen.shape, optional=name not in self.always and seen.count < self.records)
-                for name, seen in self.seen.items()
-                if name not in skip
-            ],
-            axes=["nodes"],
-        )
+    def schema(self, path: str, skip: Sequence[str] = ()) -> fencepost.Schema:
+        """The schema of all records so far, which are those of the database at `path`."""
+        try:
+            return fencepost.Schema(
+                [
+                    fencepost.Attribute(name, seen.dtype, seen.shape, optional=name not in self.always and seen.count < self.records)
+                    for name, seen in self.seen.items()
+                    if name not in skip
+                ],
+                axes=["nodes"],
+            )
+        except fencepost.SchemaError as error:
+            raise SourceError.at(path, "", error) from error
 
 
 #: numpy's names of dtypes to the format's.

@@ -17,6 +17,8 @@ from ._write import Path, Record, WriteOptions, write
 
 #: Samples whose offsets are read at once, and bytes of values.
 ROWS, BYTES = 1024, 8 << 20
+#: What h5py raises where a file is damaged.
+DAMAGED = (OSError, RuntimeError, LookupError, TypeError)
 
 
 def from_hdf5(
@@ -58,10 +60,13 @@ def from_hdf5(
     except OSError as error:
         raise SourceError(name, "", "", "a file of HDF5", f"one that does not open ({error})") from error
     with file:
-        if group not in file:
-            raise SourceError(name, "", "", f"a group {group}", f"the groups and arrays {', '.join(file) or 'none'}")
-        arrays = {key: item for key, item in file[group].items() if key not in skip and isinstance(item, h5py.Dataset)}
-        source = _Arrays(h5py, name, arrays, dict(tables or {}), dict(along or {}), set(per_sample))
+        try:
+            if group not in file:
+                raise SourceError(name, "", "", f"a group {group}", f"the groups and arrays {', '.join(file) or 'none'}")
+            arrays = {key: item for key, item in file[group].items() if key not in skip and isinstance(item, h5py.Dataset)}
+            source = _Arrays(h5py, name, arrays, dict(tables or {}), dict(along or {}), set(per_sample))
+        except DAMAGED as error:
+            raise SourceError(name, "", "", "a whole file of HDF5", f"one that is not read ({error})") from error
         return write(lambda: source, out, options, source=name, total=len(source), schema=source.schema())
 
 
@@ -201,7 +206,10 @@ class _Arrays:
                 attributes.append(fencepost.Attribute(column.name, dtype, shape, increment=increment))
             except (TypeError, ValueError) as error:
                 raise SourceError(self.path, "", column.name, "a dtype that files have", column.dtype, "leave it out with skip=") from error
-        return fencepost.Schema(attributes, axes=list(self.tables))
+        try:
+            return fencepost.Schema(attributes, axes=list(self.tables))
+        except fencepost.SchemaError as error:
+            raise SourceError.at(self.path, "", error) from error
 
     def __iter__(self) -> Iterator[Record]:
         for start in range(0, self.count, ROWS):
@@ -231,7 +239,7 @@ class _Arrays:
     def _read(self, name: str, start: int, stop: int, read: Any) -> Any:
         try:
             return read()
-        except (OSError, ValueError) as error:
+        except (*DAMAGED, ValueError) as error:
             raise SourceError(self.path, f"samples {start}..{stop}", name, "values", f"some that HDF5 does not read ({error})") from error
 
     def _records(self, start: int, first: int, last: int, ends: Mapping[str, Any]) -> Iterator[Record]:

@@ -9,7 +9,7 @@ import pickle
 import zipfile
 from array import array
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple, Unpack
 
 import fencepost
@@ -48,7 +48,8 @@ def from_lmdb(
         options: see `WriteOptions`.
 
     Keys that are plain numbers (`0`, `1`, … `10`) are taken in the order of the numbers, others in LMDB's own. Records are
-    read one by one; of numbered keys, 8 bytes each are kept in memory. Records that are samples of PyG give a file that
+    read one by one; of numbered keys, 8 bytes each are kept in memory. LMDB trusts what is in its file: a cut is noticed here, but other
+    damage can end the process. Records that are samples of PyG give a file that
     `fencepost.pyg.open` reads; others have to be mappings of names to values, or give one attribute `value`.
 
     Raises:
@@ -122,46 +123,53 @@ class _Database:
     def close(self) -> None:
         self.env.close()
 
-    def _keys(self) -> Iterator[bytes]:
-        with self.env.begin() as transaction:
-            for key in transaction.cursor().iternext(keys=True, values=False):
-                if key not in self.skip:
-                    yield bytes(key)
+    @contextmanager
+    def _reading(self) -> Iterator[Any]:
+        """A transaction, whose errors are those of the database."""
+        try:
+            with self.env.begin() as transaction:
+                yield transaction
+        except self.lmdb.Error as error:
+            raise SourceError(self.path, "", "", "a whole database", f"pages that LMDB does not read ({error})") from error
+
+    def _keys(self, transaction: Any) -> Iterator[bytes]:
+        for key in transaction.cursor().iternext(keys=True, values=False):
+            if key not in self.skip:
+                yield bytes(key)
 
     def _numbers(self) -> array[int] | None:
         """The keys as numbers in order, if all of them are."""
         numbers = array("q")
+<<<<<<< HEAD
         for key in self._keys():
             if not (key.isdigit() and len(key) < 19 and b"%d" % int(key) == key):
                 return None
             numbers.append(int(key))
+=======
+        with self._reading() as transaction:
+            if transaction.get(b"nextid") is not None:
+                raise SourceError(self.path, "", "", "records", "a database of ASE, which has a key nextid", "use from_ase")
+            for key in self._keys(transaction):
+                if not (key.isdigit() and len(key) < 19 and b"%d" % int(key) == key):
+                    return None
+                numbers.append(int(key))
+>>>>>>> importers
         return array("q", np.sort(np.frombuffer(numbers, np.int64)).tobytes()) if numbers else numbers
 
     def __len__(self) -> int:
         if self.numbers is not None:
             return len(self.numbers)
-        with self.env.begin() as transaction:
+        with self._reading() as transaction:
             return int(self.env.stat()["entries"]) - sum(transaction.get(key) is not None for key in self.skip)
 
     def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
-        with self.env.begin() as transaction:
-            if self.numbers is not None:
-                for number in self.numbers:
-                    key = b"%d" % number
-                    yield key, self._value(key, partial(transaction.get, key))
-                return
-            cursor = transaction.cursor()
-            for key in cursor.iternext(keys=True, values=False):
-                if key not in self.skip:
-                    yield bytes(key), self._value(key, cursor.value)
-
-    def _value(self, key: bytes, read: Callable[[], bytes | None]) -> bytes:
-        try:
-            value = read()
-        except self.lmdb.Error as error:
-            raise SourceError(self.path, _place(key), "", "a record", f"a page that LMDB does not read ({error})") from error
-        assert value is not None  # it was among the keys in this read-only environment
-        return value
+        with self._reading() as transaction:
+            keys = self._keys(transaction) if self.numbers is None else (b"%d" % number for number in self.numbers)
+            for key in keys:
+                value = transaction.get(key)
+                if value is None:
+                    raise SourceError(self.path, _place(key), "", "the record that was there when the keys were read", "none")
+                yield key, value
 
 
 class _Reader:

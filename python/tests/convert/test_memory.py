@@ -55,14 +55,6 @@ def hdf5(path: Path) -> None:
             x[start : start + (1 << 16)] = np.full((1 << 16, 64), start, np.float32)
 
 
-def lmdb(path: Path) -> None:
-    library = pytest.importorskip("lmdb")
-    with library.open(str(path), subdir=False, map_size=1 << 30, sync=False) as env:
-        for index in range(SAMPLES):
-            with env.begin(write=True) as transaction:
-                transaction.put(b"%d" % index, np.full((ROWS, 64), index, np.float32).tobytes())
-
-
 def parquet(path: Path) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     schema = pa.schema([("x", pa.list_(pa.list_(pa.float32(), 64)))])
@@ -75,8 +67,8 @@ def parquet(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("make", "function", "warm"),
-    [(hdf5, "from_hdf5", "import h5py"), (lmdb, "from_lmdb", "import lmdb"), (parquet, "from_parquet", "import pyarrow.parquet")],
-    ids=["hdf5", "lmdb", "parquet"],
+    [(hdf5, "from_hdf5", "import h5py"), (parquet, "from_parquet", "import pyarrow.parquet")],
+    ids=["hdf5", "parquet"],
 )
 def test_importers(tmp_path: Path, make: Any, function: str, warm: str) -> None:
     source = tmp_path / "source"
