@@ -168,6 +168,7 @@ def measure(peer: Side, ours: Side, settings: Settings) -> dict[str, Any]:
         "when": time.strftime("%Y-%m-%d", time.gmtime(started)),
         "took": round(time.time() - started, 1),
         "machine": machine.facts(peer.folder),
+        "commit": machine.commit(),
         "versions": machine.versions(ours.written["about"]["distribution"], peer.written["about"]["distribution"]),
         "settings": settings.record(),
         "written": {"ours": ours.written, "peer": peer.written},
