@@ -78,7 +78,9 @@ python)
     target=$(cargo metadata --format-version 1 --no-deps |
         "$FENCEPOST_PYTHON" -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')
     export FENCEPOST_BIN=$target/debug/fencepost
-    "$FENCEPOST_PYTHON" -m pytest -p no:cacheprovider format-spec/tests benches/peers/tests/test_report.py
+    "$FENCEPOST_PYTHON" -m pytest -p no:cacheprovider format-spec/tests
+    # The rest of that harness has an environment of its own: `make bench-test`.
+    "$FENCEPOST_PYTHON" -m pytest -p no:cacheprovider benches/peers/tests/test_report.py
     python_package
     ;;
 *)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import subprocess
 from importlib import metadata
 from pathlib import Path
 
@@ -44,3 +45,13 @@ def _disk(folder: Path) -> dict[str, object]:
 def versions(*distributions: str | None) -> dict[str, str]:
     names = ("torch", "torch_geometric", "numpy", *[name for name in distributions if name])
     return {"python": platform.python_version()} | {name: metadata.version(name) for name in dict.fromkeys(names)}
+
+
+def commit() -> str | None:
+    """The commit of the checkout that is measured, with a mark where files differ from it; None outside of one."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        result = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return result.stdout.strip()

@@ -25,7 +25,9 @@ from .settings import Settings
 
 #: Less than this is no limit that Python runs batches under.
 LEAST_LIMIT = 32 << 20
+#: Seconds until an answer: for a start or a write, and under a limit, where a system may do nothing but wait for the disk.
 PATIENCE = 900
+PATIENCE_LIMITED = 240
 
 
 class Skipped(RuntimeError):
@@ -168,6 +170,7 @@ def measure(peer: Side, ours: Side, settings: Settings) -> dict[str, Any]:
         "when": time.strftime("%Y-%m-%d", time.gmtime(started)),
         "took": round(time.time() - started, 1),
         "machine": machine.facts(peer.folder),
+        "commit": machine.commit(),
         "versions": machine.versions(ours.written["about"]["distribution"], peer.written["about"]["distribution"]),
         "settings": settings.record(),
         "written": {"ours": ours.written, "peer": peer.written},
@@ -266,7 +269,7 @@ def _limited(cells: Cells, both: dict[str, Side], settings: Settings, random_acc
                 if not child.alive:
                     children[side] = both[side].under(groups[side])
             ask = {
-                side: lambda number, one=one, name=name, seconds=seconds: one.ask(name, PATIENCE, seconds=seconds, seed=1 + number) | more
+                side: lambda number, one=one, name=name, seconds=seconds: one.ask(name, PATIENCE_LIMITED, seconds=seconds, seed=1 + number) | more
                 for side, one in children.items()
             }
             alternate(cells, name, settings.rounds, "rate", ask)

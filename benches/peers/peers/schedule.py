@@ -31,7 +31,10 @@ PLAN: dict[str, tuple[str, ...]] = {
 #: Seconds that a pair takes in the full form, and once for the set, on two cores; what a record says replaces the first.
 EXPECTED = {"qm9": (75, 25), "b3db": (50, 20), "meshes": (90, 40), "connected9": (75, 60), "big": (180, 90), "connected10": (600, 420)}
 #: Left free on the disk, whatever is measured.
-RESERVE = 15 << 30
+RESERVE = 15_000_000_000
+#: The most that a system takes on the disk while it writes, in bytes of the data.
+ON_DISK = {"pyg-ondisk-pickle": 3.5, "lmdb-pickle": 3.5, "hdf5": 2.2}
+ON_DISK_ELSE = 1.6
 
 
 @dataclass(frozen=True)
@@ -114,8 +117,7 @@ def run(job: Job) -> int:
 def _one(job: Job, set_name: str, peer: str, ours: Side) -> bool:
     """Measures one pair and records it; whether there are figures."""
     side = Side(peer, set_name, job.scale, job.work, job.settings)
-    # Pickled forms take 2.7 times the bytes, and some are written twice.
-    needed = 4 * ours.written["bytes"] + RESERVE
+    needed = ON_DISK.get(peer, ON_DISK_ELSE) * ours.written["bytes"] + RESERVE
     free = shutil.disk_usage(job.work).free
     try:
         if free < needed:

@@ -74,6 +74,12 @@ def test_losses_are_those_whose_whole_interval_is_below_one(records):
     assert "2.20 times smaller" in sizes_lines(found)[2], "1,100 bytes against 500"
 
 
+def test_where_ours_failed_and_the_other_did_not_is_a_loss(records):
+    one = record("hdf5", limited=([], [5.0, 5.0, 5.0], {"ours": "killed by signal SIGKILL in limited"}))
+    save(one, records / "peers" / "qm9" / "hdf5.json")
+    assert any("system hdf5" in line and "SIGKILL" in line for line in losses_lines(read(records / "peers")))
+
+
 def test_the_page_has_every_peer_and_reason(records):
     text = page(read(records / "peers"), records / "rust.json", "plots")
     for wanted in ("system lmdb", "system lance", "bagz on `qm9`: it is not installed.", "## Where we lose, and why", "## What to pick instead of us, when"):

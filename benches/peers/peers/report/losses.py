@@ -67,14 +67,25 @@ def lost(records: Records) -> list[tuple[str, str, Record]]:
     return out
 
 
+def given_up(records: Records) -> list[tuple[str, str, Record]]:
+    """Cell, set and record where the other has figures and ours has none, because it failed."""
+    return [
+        (cell, set_name, record)
+        for cell in CELLS
+        for set_name in records
+        for record in others(records[set_name]).values()
+        if (told := record["cells"].get(cell)) and told["peer"] and not told["ours"] and "ours" in told["failed"]
+    ]
+
+
 def reason(cell: str, peer: str) -> str:
     told = WHY.get(cell, {})
     return told.get(peer) or told.get("") or "not looked into yet"
 
 
 def losses_lines(records: Records) -> list[str]:
-    found = lost(records)
-    if not found:
+    found, failed = lost(records), given_up(records)
+    if not found and not failed:
         return ["In no cell is the whole interval of the ratio below 1."]
     lines = ["| cell | set | against | ours / theirs | theirs | why |", "| --- | --- | --- | ---: | ---: | --- |"]
     for cell, set_name, record in found:
@@ -82,6 +93,10 @@ def losses_lines(records: Records) -> list[str]:
         lines.append(
             f"| {HEADS[cell]} | {set_name} | {title(record)} | {ratio(record, cell)} | {theirs} | {reason(cell, record['peer'])} |"
         )
+    for cell, set_name, record in failed:
+        told = record["cells"][cell]
+        theirs = amount(cell, Spread.of(told["peer"]).median)
+        lines.append(f"| {HEADS[cell]} | {set_name} | {title(record)} | ours has no figure | {theirs} | {told['failed']['ours']} |")
     return lines
 
 
@@ -102,7 +117,8 @@ def sizes_lines(records: Records) -> list[str]:
         data = some["set"]["bytes"]
         smallest = min(sizes, key=sizes.get)
         entries = [f"{sizes[peer] / 1e6:,.1f} MB, {sizes[peer] / data:.2f}" if peer in sizes else _missing(records, set_name, peer) for peer in columns]
-        lines.append(f"| {set_name} | {data / 1e6:,.1f} | " + " | ".join(entries) + f" | {smallest} ({short(sizes['fencepost'] / sizes[smallest])} times smaller than fencepost) |")
+        gain = f" ({short(sizes['fencepost'] / sizes[smallest])} times smaller than fencepost)" if smallest != "fencepost" else ""
+        lines.append(f"| {set_name} | {data / 1e6:,.1f} | " + " | ".join(entries) + f" | {smallest}{gain} |")
     return lines
 
 

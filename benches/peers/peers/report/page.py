@@ -82,6 +82,7 @@ def _head(records: Records) -> list[str]:
         "- Whole epochs are counted where one fits into the time. Where none fits, it is the rate after the first batch, so that a start which a long epoch would hide is not counted.",
         "- Before anything is timed, 130 samples, a natural batch and a PyG batch are compared with what was written, value by value.",
         "- `num_workers` are processes for all systems but ours, whose loader has threads, and takes two of them for 0 workers: on two cores that is up to twice one.",
+        "  Workers are started for each epoch; where an epoch is counted as a whole, that is part of it.",
         "- cold: the system's own files have left the page cache, and the process has a memory limit of a quarter of the data for all that it takes after its imports; each sample is read once,",
         "  and every byte of it. A file that is smaller than the data (by compression) may be under four times that limit.",
         "- The systems' own objects differ in what they have done: views touch no byte of the values, and a list of samples is not joined. The columns in PyG's objects ask the same of all.",

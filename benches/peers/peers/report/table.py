@@ -61,11 +61,17 @@ def entry(record: Record, cell: str) -> str:
 def cells_table(records: dict[str, Record], cells: tuple[str, ...]) -> list[str]:
     cells = tuple(cell for cell in cells if any(cell in record["cells"] for record in measured(records).values()))
     lines = ["| | " + " | ".join(HEADS[cell] for cell in cells) + " |", "| --- |" + " ---: |" * len(cells)]
-    mine = [spread(cell, values) if (values := ours_values(records, cell)) else "–" for cell in cells]
+    mine = [spread(cell, values) if (values := ours_values(records, cell)) else _failure(records, cell) for cell in cells]
     lines.append("| fencepost, mapped | " + " | ".join(mine) + " |")
     for record in measured(records).values():
         lines.append(f"| {title(record)} | " + " | ".join(entry(record, cell) for cell in cells) + " |")
     return lines
+
+
+def _failure(records: dict[str, Record], cell: str) -> str:
+    """Why ours has nothing in any pair."""
+    reasons = {record["cells"].get(cell, {}).get("failed", {}).get("ours") for record in measured(records).values()} - {None}
+    return "; ".join(sorted(reasons)) or "–"
 
 
 def files_table(records: dict[str, Record]) -> list[str]:
