@@ -45,7 +45,7 @@ fn huge_lengths() -> Vec<Dataset> {
 #[test]
 fn a_batch_that_no_memory_holds_is_an_error() {
     for dataset in huge_lengths() {
-        let collator = Collator::builder(&dataset).exclude_keys(&["none"]).build().unwrap();
+        let collator = Collator::builder(&dataset).exclude_keys(["none"]).build().unwrap();
         for samples in [&[0][..], &[1], &[2], &[0, 1, 2]] {
             let error = collator.collate(&dataset, samples).unwrap_err();
             assert!(matches!(error, Error::Unsupported { .. }), "{error}");
