@@ -61,22 +61,37 @@ python)
     "$python" -m pip install --quiet --disable-pip-version-check --no-deps --no-index --target "$package" "$wheels"/*.whl
     # Not linked into a library by rustc: it has to come before all else of the process. Rust's own archive is the version that
     # the compiler's checks ask for.
-    runtime=$PWD/target/sanitize/libasan.so
+    # A name with asan in it would be taken for a second runtime.
+    runtime=$PWD/target/sanitize/runtime.so
     archive=$(rustc "$toolchain" --print sysroot)/lib/rustlib/$host/lib/librustc-nightly_rt.asan.a
-    cc -shared -o "$runtime" -Wl,--whole-archive "$archive" -Wl,--no-whole-archive -lpthread -ldl -lm -lrt
+    # Without the part that only an executable can have.
+    cp "$archive" target/sanitize/libasan.a
+    ar d target/sanitize/libasan.a asan_preinit.cpp.o
+    cc -shared -o "$runtime" -Wl,--whole-archive target/sanitize/libasan.a -Wl,--no-whole-archive -lpthread -ldl -lm -lrt
     arguments=("$@")
     ((${#arguments[@]})) || arguments=(python/tests)
     # The interpreter leaves memory behind on purpose; its own small pieces are made visible by PYTHONMALLOC.
-    env LD_PRELOAD="$runtime" ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1" PYTHONMALLOC=malloc \
+    watched=(env LD_PRELOAD="$runtime" ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1" PYTHONMALLOC=malloc)
+    if "${watched[@]}" "$python" -c 'import ctypes; p = bytearray(8); q = (ctypes.c_char * 8).from_buffer(p); ctypes.string_at(q, 64)' 2>/dev/null; then
+        echo "sanitize: an overrun was not found, so nothing else would be" >&2
+        exit 1
+    fi
+    "${watched[@]}" \
         PYTHONPATH="$package" PYTHONDONTWRITEBYTECODE=1 FENCEPOST_MYPY_CACHE="$PWD/target/mypy" \
         FENCEPOST_BIN="$PWD/target/debug/fencepost" \
         "$python" -m pytest -p no:cacheprovider "${arguments[@]}" 2>&1 | tee "$log" || status=$?
     report='ERROR: AddressSanitizer'
     ;;
 miri)
+    # Orders of samples are safe arithmetic, and their tests statistics of many millions of steps. Publishing a file and asking
+    # for the kind of a filesystem are system calls that Miri does not have.
+    left_out=()
+    for module in loader::permutation loader::weighted loader::blocks loader::order plan::filesystem storage::publish writer::spool; do
+        left_out+=(--skip "$module")
+    done
     export MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-strict-provenance -Zmiri-symbolic-alignment-check"
     cargo "$toolchain" miri test ${flags[@]+"${flags[@]}"} --target-dir target/sanitize/miri -p fencepost --lib \
-        --no-fail-fast -- "$@" 2>&1 | tee "$log" || status=$?
+        --no-fail-fast -- "${left_out[@]}" "$@" 2>&1 | tee "$log" || status=$?
     report='error: Undefined Behavior'
     ;;
 *)
@@ -85,7 +100,7 @@ miri)
     ;;
 esac
 
-sum() { grep -oE "$1" "$log" | grep -oE '[0-9]+' | awk '{ total += $1 } END { print total + 0 }'; }
+sum() { (grep -oE "$1" "$log" || true) | (grep -oE '[0-9]+' || true) | awk '{ total += $1 } END { print total + 0 }'; }
 passed=$(sum '[0-9]+ passed')
 failed=$(sum '[0-9]+ failed')
 reports=$(grep -cE "$report" "$log" || true)

@@ -345,6 +345,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
+        #[cfg_attr(miri, ignore = "its texts are made by a regular expression, which Miri does not finish in 15 minutes")]
         fn whatever_is_taken_is_what_serde_json_takes_too(
             text in r#"([\[\]{},: ]|"[a\\u0d8c"]{0,6}"|-?[0-9]{0,3}|[.eE+]|true|null|"a":|NaN){0,14}"#
         ) {

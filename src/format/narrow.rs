@@ -265,7 +265,8 @@ mod tests {
 
     #[test]
     fn every_half_float_comes_back_with_its_bits_or_is_a_signalling_nan() {
-        for bits in 0..=u16::MAX {
+        // Under Miri, one of each exponent and sign, and other mantissas on the way.
+        for bits in (0..=u16::MAX).step_by(if cfg!(miri) { 257 } else { 1 }) {
             let wide = f16_to_f32(f16::from_bits(bits));
             assert_eq!(wide.is_nan(), f16::from_bits(bits).is_nan());
             if !wide.is_nan() {
