@@ -10,7 +10,7 @@ use fencepost::{Batch, Collator, Dataset, OpenOptions, SampleBuf, Shard, Writer}
 use support::{Random, alternate, median, qm9_schema, ratio_text, write_qm9_like};
 
 const SHARDS: u64 = 1000;
-const SAMPLES: u64 = 130_000;
+const SAMPLES: u64 = 1_000_000;
 const BATCH: usize = 128;
 const ROUNDS: usize = 15;
 

@@ -37,7 +37,7 @@ pub(super) fn assemble(
     let mut schema: Option<(usize, Schema)> = None;
     let mut parts = Vec::with_capacity(groups.len());
     for group in &groups {
-        let (plans, of_part) = join(files, group, &path)?;
+        let (mut plans, of_part) = join(files, group, &path)?;
         match &schema {
             None => schema = Some((group[0], of_part)),
             Some((first, schema)) => {
@@ -49,6 +49,9 @@ pub(super) fn assemble(
                     });
                 }
             }
+        }
+        if let Some(Part { plans: known, .. }) = parts.first() {
+            plans.share(known);
         }
         let samples = files[group[0]].header.samples;
         parts.push(Part { first: 0, samples, files: group.as_slice().into(), plans });

@@ -3,7 +3,8 @@
 
 #![forbid(unsafe_code)]
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
 
 use crate::error::{Error, FormatError, Result};
 use crate::format::directory::{AxisLengths, Directory, Table};
@@ -35,7 +36,7 @@ pub(crate) enum AxisPlan {
     Table(TablePlan),
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlanDim {
     Fixed(usize),
     Axis(usize),
@@ -59,15 +60,28 @@ pub(crate) struct StringsPlan {
     pub ends: Option<(u64, OffsetWidth)>,
 }
 
-#[derive(Debug, Clone)]
-pub(crate) struct AttributePlan {
+/// What the schema says of an attribute: the same in all files, which share it, so that a sample of any file finds it in the cache.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct AttributeKind {
     pub name: Box<str>,
     pub dtype: DType,
-    pub stored: DType,
     dims: [PlanDim; MAX_RANK],
     rank: usize,
     /// Product of the fixed extents.
     pub fixed: u64,
+}
+
+impl AttributeKind {
+    pub(crate) fn dims(&self) -> &[PlanDim] {
+        &self.dims[..self.rank]
+    }
+}
+
+/// Where an attribute is in one file; what it is, by dereferencing.
+#[derive(Debug, Clone)]
+pub(crate) struct AttributePlan {
+    kind: Arc<AttributeKind>,
+    pub stored: DType,
     pub start: Start,
     /// The arena.
     pub data: Range<u64>,
@@ -75,11 +89,15 @@ pub(crate) struct AttributePlan {
     pub strings: Option<StringsPlan>,
 }
 
-impl AttributePlan {
-    pub(crate) fn dims(&self) -> &[PlanDim] {
-        &self.dims[..self.rank]
-    }
+impl Deref for AttributePlan {
+    type Target = AttributeKind;
 
+    fn deref(&self) -> &AttributeKind {
+        &self.kind
+    }
+}
+
+impl AttributePlan {
     /// Whether sample `index` lacks the attribute.
     #[inline]
     pub(crate) fn is_absent(&self, storage: &Storage, index: u64) -> Result<bool> {
@@ -144,13 +162,16 @@ impl Plans {
                     start = Start::Own(table(own, entry.total));
                 }
                 let data = directory.sections[entry.data];
-                AttributePlan {
+                let kind = AttributeKind {
                     name: attribute.name().into(),
                     dtype: attribute.dtype(),
-                    stored: attribute.stored_dtype(),
                     dims,
                     rank: attribute.shape().len(),
                     fixed: attribute.fixed_elements().unwrap_or(0),
+                };
+                AttributePlan {
+                    kind: Arc::new(kind),
+                    stored: attribute.stored_dtype(),
                     start,
                     data: data.offset..data.end(),
                     validity: entry.validity.map(|section| directory.sections[section].offset),
@@ -175,15 +196,28 @@ impl Plans {
             }
         }
         for mut plan in other.attributes {
-            for dim in &mut plan.dims[..plan.rank] {
+            let AttributeKind { name, dtype, dims, rank, fixed } = &*plan.kind;
+            let mut dims = *dims;
+            for dim in &mut dims[..*rank] {
                 if let PlanDim::Axis(axis) = dim {
                     *axis = axes[*axis];
                 }
             }
+            let (name, dtype, rank, fixed) = (name.clone(), *dtype, *rank, *fixed);
+            plan.kind = Arc::new(AttributeKind { name, dtype, dims, rank, fixed });
             if let Start::Axis(axis) = &mut plan.start {
                 *axis = axes[*axis];
             }
             self.attributes.push(plan);
+        }
+    }
+
+    /// Takes from another part's plans what both have.
+    pub(crate) fn share(&mut self, other: &Plans) {
+        for (plan, known) in self.attributes.iter_mut().zip(&other.attributes) {
+            if plan.kind == known.kind {
+                plan.kind = known.kind.clone();
+            }
         }
     }
 

@@ -83,11 +83,7 @@ def from_parquet(
             schema = schema or file.schema_arrow
             if not file.schema_arrow.equals(schema):
                 raise SourceError(each, "", "", f"the columns of {paths[0]} ({_told(schema)})", _told(file.schema_arrow))
-<<<<<<< HEAD
-    columns = [name for name in schema.names if name not in skip]
-=======
     columns = _names(schema, paths[0], skip)
->>>>>>> importers
     at_once = max(1, min(ROWS, BYTES * rows // max(size, 1)))
 
     def batches() -> Iterator[tuple[str, Any]]:

@@ -112,9 +112,6 @@ class _Database:
             # The file is mapped, so a read beyond its end would end the process.
             if found < expected:
                 raise SourceError(path, "", "", f"at least {expected} bytes", f"{found}: it is cut off", "copy it again")
-            with self.env.begin() as transaction:
-                if transaction.get(b"nextid") is not None:
-                    raise SourceError(self.path, "", "", "records", "a database of ASE, which has a key nextid", "use from_ase")
             self.numbers = self._numbers()
         except BaseException:
             self.env.close()
@@ -140,12 +137,6 @@ class _Database:
     def _numbers(self) -> array[int] | None:
         """The keys as numbers in order, if all of them are."""
         numbers = array("q")
-<<<<<<< HEAD
-        for key in self._keys():
-            if not (key.isdigit() and len(key) < 19 and b"%d" % int(key) == key):
-                return None
-            numbers.append(int(key))
-=======
         with self._reading() as transaction:
             if transaction.get(b"nextid") is not None:
                 raise SourceError(self.path, "", "", "records", "a database of ASE, which has a key nextid", "use from_ase")
@@ -153,7 +144,6 @@ class _Database:
                 if not (key.isdigit() and len(key) < 19 and b"%d" % int(key) == key):
                     return None
                 numbers.append(int(key))
->>>>>>> importers
         return array("q", np.sort(np.frombuffer(numbers, np.int64)).tobytes()) if numbers else numbers
 
     def __len__(self) -> int:

@@ -174,15 +174,12 @@ def test_a_database_that_is_cut_off(tmp_path):
     for size in (0, 100, 4096, 8192, len(whole) - 4096):
         path.write_bytes(whole[:size])
         refused(lambda out: from_lmdb(path, out), tmp_path, SourceError, "a.lmdb: expected")
-<<<<<<< HEAD
-=======
     damaged = bytearray(whole)
     for page in range(2 * 4096, len(whole), 4096):
         if damaged[page + 10] & 3:  # a page of a tree, of a type that there is not
             damaged[page + 10] = 0x40
     path.write_bytes(damaged)
     refused(lambda out: from_lmdb(path, out), tmp_path, SourceError, "a.lmdb: expected a whole database, found pages that LMDB does not")
->>>>>>> importers
     path.write_bytes(b"no database at all" * 1000)
     refused(lambda out: from_lmdb(path, out), tmp_path, SourceError, "expected a database of LMDB")
 
