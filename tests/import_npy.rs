@@ -60,6 +60,29 @@ fn kinds_that_are_not_read() {
     }
 }
 
+/// A find of the fuzzer: the header's parser took longer than anybody waits.
+#[test]
+fn brackets_in_brackets_are_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("deep.npy");
+    for open in ["[", "(", "{"] {
+        let header = format!(
+            "{{'descr': '<U3', {}'fortran_order': False, 'shape': (2, 2), }}",
+            open.repeat(110)
+        );
+        let mut bytes = b"\x93NUMPY\x01\0".to_vec();
+        bytes.extend(u16::try_from(header.len()).unwrap().to_le_bytes());
+        bytes.extend(header.as_bytes());
+        fs::write(&path, bytes).unwrap();
+        match read_npy(&path) {
+            Err(Error::Convert { expected, .. }) => {
+                assert!(expected.contains("brackets"), "{expected}")
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
 /// What `make.py` has for graph `i`, in the parts that are not random.
 fn check_sample(i: usize, arrays: &[(String, Array)]) {
     let (nodes, edges) = [(3, 4), (1, 0), (5, 7)][i];

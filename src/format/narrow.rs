@@ -279,6 +279,9 @@ mod tests {
                     Some(bits.to_le_bytes().to_vec()),
                     "{bits:04x}"
                 );
+            }
+            // What a cast makes of a NaN's payload is left open by the language, and Miri makes use of that.
+            if !wide.is_nan() {
                 assert_eq!(
                     narrow_one(DType::F16, f64::from(wide)),
                     Some(bits.to_le_bytes().to_vec()),

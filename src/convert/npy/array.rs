@@ -60,6 +60,23 @@ pub(super) struct Header {
     pub(super) length: u64,
 }
 
+/// Most brackets in each other: plain arrays have two, and records, which are refused, a few more.
+const MAX_DEPTH: usize = 8;
+
+/// How many brackets stand in each other.
+fn deepest(text: &[u8]) -> usize {
+    let (mut depth, mut most) = (0usize, 0);
+    for byte in text {
+        match byte {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        most = most.max(depth);
+    }
+    most
+}
+
 impl Header {
     /// Reads a header and nothing beyond it.
     pub(super) fn read(reader: &mut impl Read, path: &Path, place: &str) -> Result<Self> {
@@ -85,6 +102,11 @@ impl Header {
         // npyz multiplies the extents without a check, so no text that could overflow reaches it.
         if !product_fits(&bytes[start..]) {
             return Err(bad("an array of less than 2^63 elements", quoted(&bytes[start..])));
+        }
+        // Its parser tries each bracket in several ways, so its time doubles and more with each level.
+        if deepest(&bytes[start..]) > MAX_DEPTH {
+            let expected = format!("a header of at most {MAX_DEPTH} brackets in each other");
+            return Err(bad(&expected, quoted(&bytes[start..])));
         }
         let header = NpyHeader::from_reader(&bytes[..])
             .map_err(|e| bad("a header that numpy writes", e.to_string()))?;
