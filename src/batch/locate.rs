@@ -7,7 +7,8 @@ use std::ops::Range;
 
 use super::collate::Failure;
 use super::plan::{
-    Arrangement, AttributePlan, FileAttribute, FileDim, FilePlan, FileStart, Row, TableSource,
+    Arrangement, AttributePlace, AttributePlan, FileAttribute, FileDim, FilePlan, FileStart, Row,
+    TableSource,
 };
 use crate::error::{Error, FormatError, Result};
 use crate::format::{OffsetWidth, Shape};
@@ -189,32 +190,40 @@ fn pick_entries(
     rows: &[Row],
     spans: &mut Vec<Span>,
 ) -> Result<(), usize> {
-    for (position, row) in rows.iter().enumerate() {
-        let table = match &table.parts[row.part] {
-            AxisPlan::Table(table) => table,
-            AxisPlan::Constant(length) => {
-                spans.push(constant(*length, row.index));
-                continue;
-            }
-        };
-        // The table was proved to have entries for all samples and to lie in memory, so its places fit a usize.
-        let (start, end) = match table.width {
-            OffsetWidth::U32 => {
-                let at = table.at as usize + row.index as usize * 4;
-                let mut pair = [0; 8];
-                pair.copy_from_slice(&bytes[at..at + 8]);
-                let pair = u64::from_le_bytes(pair);
-                (pair & u64::from(u32::MAX), pair >> 32)
-            }
-            OffsetWidth::U64 => {
-                let at = table.at as usize + row.index as usize * 8;
-                let pair = &bytes[at..at + 16];
-                (table.width.get(pair, 0), table.width.get(pair, 1))
-            }
-        };
-        spans.push(checked(start, end, table.total).ok_or(position)?);
+    let mut pick = |position: usize, part: &AxisPlan, index: u64| {
+        spans.push(pick_entry(part, bytes, index).ok_or(position)?);
+        Ok(())
+    };
+    let mut rows = rows.iter().enumerate();
+    // Apart, because most datasets are one file, whose table the compiler then keeps at hand.
+    match &table.parts[..] {
+        [part] => rows.try_for_each(|(position, row)| pick(position, part, row.index)),
+        parts => rows.try_for_each(|(position, row)| pick(position, &parts[row.part], row.index)),
     }
-    Ok(())
+}
+
+#[inline(always)]
+fn pick_entry(part: &AxisPlan, bytes: &[u8], index: u64) -> Option<Span> {
+    let table = match part {
+        AxisPlan::Table(table) => table,
+        AxisPlan::Constant(length) => return Some(constant(*length, index)),
+    };
+    // The table was proved to have entries for all samples and to lie in memory, so its places fit a usize.
+    let (start, end) = match table.width {
+        OffsetWidth::U32 => {
+            let at = table.at as usize + index as usize * 4;
+            let mut pair = [0; 8];
+            pair.copy_from_slice(&bytes[at..at + 8]);
+            let pair = u64::from_le_bytes(pair);
+            (pair & u64::from(u32::MAX), pair >> 32)
+        }
+        OffsetWidth::U64 => {
+            let at = table.at as usize + index as usize * 8;
+            let pair = &bytes[at..at + 16];
+            (table.width.get(pair, 0), table.width.get(pair, 1))
+        }
+    };
+    checked(start, end, table.total)
 }
 
 /// By reads: one for each run of samples that follow each other in a file.
@@ -389,14 +398,17 @@ impl Context<'_> {
     ) -> Result<(), Failure> {
         blocks.clear();
         // Where counting begins, the arena or the table of ends, and what a start in elements is multiplied by.
-        let counted = |row: &Row| {
-            let place = file.place(*row);
-            match (file.bytes, place.ends) {
-                (None, _) => (place.data.start, place.stored.size() as u64),
-                (Some(_), Some((at, width))) => (at, width.size() as u64),
-                (Some(_), None) => (0, 0),
-            }
+        let counted_in = |place: &AttributePlace| match (file.bytes, place.ends) {
+            (None, _) => (place.data.start, place.stored.size() as u64),
+            (Some(_), Some((at, width))) => (at, width.size() as u64),
+            (Some(_), None) => (0, 0),
         };
+        // As in `pick_entries`.
+        let only = match &file.places[..] {
+            [place] => Some(counted_in(place)),
+            _ => None,
+        };
+        let counted = |row: &Row| only.unwrap_or_else(|| counted_in(file.place(*row)));
         // No overflow below: every product was compared with the length of a section when the file was opened.
         let fits =
             |elements: u64| usize::try_from(elements).map_err(|_| Failure::whole(too_large(plan)));
