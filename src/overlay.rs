@@ -64,7 +64,9 @@ impl Overlay {
         Ok(Overlay { base: base.clone(), writer, axes: Some(axes) })
     }
 
-    /// As [`create`](Self::create); the schema is inferred from the first sample, by PyG's rules of naming.
+    /// As [`create`](Self::create); the schema is inferred from the first sample, by PyG's rules of naming. They give each ragged
+    /// attribute an axis of its own name, which the file has not, so that its lengths are compared with nothing: declare a schema
+    /// to have them compared.
     ///
     /// # Errors
     /// As [`create`](Self::create), the names at the first sample.

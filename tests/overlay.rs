@@ -243,11 +243,12 @@ fn the_schema_of_further_attributes_is_inferred() {
     }
     overlay.finish().unwrap();
     let both = OpenOptions::new().load_all(&[&path, &more]).unwrap();
-    assert_eq!(both.schema().axes(), ["nodes", "edges"]);
+    assert_eq!(both.schema().axes(), ["nodes", "edges", "pos"]);
     assert_eq!(both.get(5).unwrap().attr("pos").unwrap().shape(), [2, 3]);
-    // Samples of other lengths: refused from the first on.
+    // Lengths of axes that the file has, told in words: refused from the first sample on.
     let mut overlay = Overlay::create_inferred(&more, &base, Writer::options()).unwrap();
     let pos = [0f32; 9];
     let pos = TensorView::from_slice(&pos, &[3, 3]).unwrap();
-    assert!(matches!(overlay.push(&NewSample::new().tensor("pos", pos)), Err(Error::Sample(_))));
+    let error = overlay.push(&NewSample::new().tensor("pos", pos).axis("nodes", 3)).unwrap_err();
+    assert!(error.to_string().contains("expected length 1, as in the file"), "{error}");
 }

@@ -39,7 +39,10 @@ pub(crate) fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
         let entry = entry.map_err(failed)?;
         let path = entry.path();
         let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-        if !hidden && path.extension().is_some_and(|end| end == "fence") && path.is_file() {
+        let named = !hidden && path.extension().is_some_and(|end| end == "fence");
+        // The folder says what most of its entries are; a link has to be followed.
+        let kind = entry.file_type().map_err(failed)?;
+        if named && (kind.is_file() || kind.is_symlink() && path.is_file()) {
             files.push(path);
         }
     }
