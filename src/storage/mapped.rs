@@ -334,6 +334,7 @@ fn will_need(file: &File, start: u64, len: u64) {
     let _ = (file, start, len);
 }
 
+#[cfg_attr(not(unix), allow(dead_code, reason = "pages are given back on unix only"))]
 fn page_size() -> u64 {
     #[cfg(unix)]
     return rustix::param::page_size() as u64;
