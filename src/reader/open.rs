@@ -2,6 +2,11 @@
 
 #![forbid(unsafe_code)]
 
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::panic::resume_unwind;
+use std::thread;
+
 use super::parts::OpenFile;
 use crate::error::{Error, FormatError, Result};
 use crate::format::HEADER_SIZE;
@@ -27,17 +32,54 @@ impl Source<'_> {
     }
 }
 
-fn each_file<R>(storage: &Storage, open: impl Fn(&Source<'_>) -> Result<R>) -> Result<Vec<R>> {
+/// Files that are worth a thread: opening one takes some 50 µs, most of it for its directory, and starting a thread about as
+/// long.
+const FILES_A_THREAD: usize = 64;
+
+/// More threads than this gain nothing on any machine that was tried.
+const MAX_THREADS: usize = 8;
+
+/// Opens every file; many of them with several threads, which have ended when this returns.
+fn each_file<R: Send>(
+    storage: &Storage,
+    open: impl Fn(&Source<'_>) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
     if cfg!(target_endian = "big") {
         return Err(Error::BigEndianHost);
     }
-    (0..storage.files())
-        .map(|file| {
-            let positions = storage.positions(file);
-            let len = positions.end - positions.start;
-            open(&Source { storage, file, start: positions.start, len })
-        })
-        .collect()
+    let open_some = |files: Range<usize>| -> Result<Vec<R>> {
+        files
+            .map(|file| {
+                let positions = storage.positions(file);
+                let len = positions.end - positions.start;
+                open(&Source { storage, file, start: positions.start, len })
+            })
+            .collect()
+    };
+    let files = storage.files();
+    let most = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MAX_THREADS);
+    let threads = most.min(files / FILES_A_THREAD).max(1);
+    let part = |number: usize| files * number / threads..files * (number + 1) / threads;
+    thread::scope(|scope| {
+        // A thread that cannot be started is no error: its part is opened here.
+        let helpers: Vec<_> = (1..threads)
+            .map(|number| {
+                let name = format!("fence-open-{number}");
+                thread::Builder::new()
+                    .name(name)
+                    .spawn_scoped(scope, move || open_some(part(number)))
+            })
+            .collect();
+        let mut opened = open_some(part(0))?;
+        for (number, helper) in (1..).zip(helpers) {
+            let theirs = match helper {
+                Ok(helper) => helper.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                Err(_) => open_some(part(number)),
+            };
+            opened.extend(theirs?);
+        }
+        Ok(opened)
+    })
 }
 
 pub(super) fn open(storage: &Storage) -> Result<Vec<OpenFile>> {
