@@ -57,8 +57,12 @@ fn each_file<R: Send>(
             .collect()
     };
     let files = storage.files();
+    if files < 2 * FILES_A_THREAD {
+        // Asking how many threads there may be takes as long as opening a file.
+        return open_some(0..files);
+    }
     let most = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MAX_THREADS);
-    let threads = most.min(files / FILES_A_THREAD).max(1);
+    let threads = most.min(files / FILES_A_THREAD);
     let part = |number: usize| files * number / threads..files * (number + 1) / threads;
     thread::scope(|scope| {
         // A thread that cannot be started is no error: its part is opened here.
