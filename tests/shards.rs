@@ -434,3 +434,25 @@ fn shards_become_one_file() {
     assert_eq!(ids(&one), (0..50).collect::<Vec<u64>>());
     assert!(one.files().next().unwrap().shard.is_none());
 }
+
+/// More files than one thread opens.
+#[test]
+fn many_files_are_opened_in_their_order_and_a_bad_one_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("set");
+    let mut writer = ShardOptions::new().samples_per_shard(1).create(&folder, schema()).unwrap();
+    (0..300).for_each(|id| push(id, |sample| writer.push(sample)).unwrap());
+    writer.finish().unwrap();
+    for dataset in folder_backings(&folder) {
+        assert_eq!(ids(&dataset), (0..300).collect::<Vec<u64>>());
+    }
+    for number in [299, 170, 3] {
+        let path = shard(&folder, number);
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[100] ^= 1;
+        fs::write(&path, bytes).unwrap();
+        let error = Dataset::open(&folder).unwrap_err();
+        // The first of those that are bad.
+        assert!(error.to_string().contains(&Shard::file_name(number)), "{error}");
+    }
+}
