@@ -79,6 +79,34 @@ impl Overlay {
         Ok(Overlay { base: base.clone(), writer, axes: None })
     }
 
+    /// As [`create`](Self::create), but a file of this name is an error.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyExists`]; otherwise as [`create`](Self::create).
+    pub fn create_new(
+        path: impl AsRef<Path>,
+        base: &Dataset,
+        schema: Schema,
+        options: WriterOptions,
+    ) -> Result<Self> {
+        let axes = shared_axes(base, &schema)?;
+        let writer = for_base(base, options)?.create_new(path, schema)?;
+        Ok(Overlay { base: base.clone(), writer, axes: Some(axes) })
+    }
+
+    /// As [`create_inferred`](Self::create_inferred), but a file of this name is an error.
+    ///
+    /// # Errors
+    /// As [`create_new`](Self::create_new).
+    pub fn create_new_inferred(
+        path: impl AsRef<Path>,
+        base: &Dataset,
+        options: WriterOptions,
+    ) -> Result<Self> {
+        let writer = for_base(base, options)?.create_new_inferred(path)?;
+        Ok(Overlay { base: base.clone(), writer, axes: None })
+    }
+
     /// Samples pushed so far.
     pub fn len(&self) -> u64 {
         self.writer.len()

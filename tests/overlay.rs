@@ -252,3 +252,17 @@ fn the_schema_of_further_attributes_is_inferred() {
     let error = overlay.push(&NewSample::new().tensor("pos", pos).axis("nodes", 3)).unwrap_err();
     assert!(error.to_string().contains("expected length 1, as in the file"), "{error}");
 }
+
+#[test]
+fn a_file_that_must_not_be_replaced_is_not() {
+    let home = tempfile::tempdir().unwrap();
+    let base = base(&home.path().join("base.fence"), 0..3);
+    let to = home.path().join("more.fence");
+    overlay(&to, &base, 0..3);
+    let before = std::fs::read(&to).unwrap();
+    let new = Overlay::create_new(&to, &base, more_schema(), Writer::options());
+    assert!(matches!(new, Err(Error::AlreadyExists { .. })));
+    let new = Overlay::create_new_inferred(&to, &base, Writer::options());
+    assert!(matches!(new, Err(Error::AlreadyExists { .. })));
+    assert_eq!(std::fs::read(&to).unwrap(), before);
+}

@@ -540,10 +540,12 @@ impl PyWriter {
         let base = base.map(|base| base.get().inner().clone());
         let file = |writer| Sink::File(Box::new(writer));
         let made = py.detach(|| match (base, schema, overwrite) {
-            (Some(base), schema, _) => {
-                let overlay = match schema {
-                    Some(schema) => Overlay::create(&path, &base, schema, options),
-                    None => Overlay::create_inferred(&path, &base, options),
+            (Some(base), schema, overwrite) => {
+                let overlay = match (schema, overwrite) {
+                    (Some(schema), true) => Overlay::create(&path, &base, schema, options),
+                    (Some(schema), false) => Overlay::create_new(&path, &base, schema, options),
+                    (None, true) => Overlay::create_inferred(&path, &base, options),
+                    (None, false) => Overlay::create_new_inferred(&path, &base, options),
                 };
                 overlay.map(|overlay| Sink::Overlay(Box::new(overlay)))
             }

@@ -161,6 +161,8 @@ def test_attributes_are_added_in_a_file_of_their_own(tmp_path, inferred):
             writer.append({"embedding": np.full((index % 5, 4), index, np.float32), "y": index / 2})
         with pytest.raises(fencepost.SampleError, match="one more"):
             writer.append({"embedding": np.zeros((0, 4), np.float32), "y": 0.0})
+    with pytest.raises(fencepost.ExistsError):
+        fencepost.Writer(more, schema, base=dataset, overwrite=False)
     both = fencepost.open([base, more])
     assert both.attributes == ["x", "id", "edge_index", "embedding", "y"]
     assert both[7]["y"] == 3.5 and both[7]["id"] == 7 and both[7]["embedding"].shape == (2, 4)
